@@ -1,22 +1,22 @@
-"""Trains a paraphraser through the three stages, each until it is fitted, from its best weights on.
+"""Trains a paraphraser in three stages; each starts from the best weights of the one before.
 
   accelerate launch --config_file conf/accelerate/one_gpu.yaml training/curriculum.py \\
       --config conf/curriculum.yaml --set output=runs/first --set batch.pairs=512
 
 Source: Chinese Sentence Paraphrasing, section 5.3 and Figure 3; training/loop/controller.py decides
-when a stage ends. conf/curriculum.yaml explains every setting. OUTPUT holds
+when a stage is fitted and ends. conf/curriculum.yaml explains every setting. OUTPUT holds
 
   model/                 the best weights of the last stage, the tokenizer and a card
-  checkpoints/           to go on from; the same command started again does (--resume auto)
-  history.jsonl          a line for each evaluation: what was found, and what the controller decided
+  checkpoints/           resume points; the same command continues from them (--resume auto)
+  history.jsonl          a line for each evaluation: its values and the controller's decision
   log.jsonl              a line for each log_steps steps: loss, learning rate, tokens, position
   curriculum.png         loss, accuracy and score over the steps
   tensorboard/, wandb/   the same for a tracker
-  settings.yaml          as they were, --set included
+  settings.yaml          the settings used, including --set
 
-SIGTERM: a checkpoint at the next of the log_steps, then the end. Exit codes: 0 done, 2 something to
-fix (one line says what), 130 interrupted, 143 stopped. `accelerate launch` makes 1 of all but the
-first; one process needs no launcher, python training/curriculum.py … is the same.
+After SIGTERM, the run saves a checkpoint at the next of the log_steps and ends. Exit codes: 0 done,
+2 something to fix (one line says what), 130 interrupted, 143 stopped. `accelerate launch` turns all
+but 0 into 1. A single process needs no launcher: python training/curriculum.py … does the same.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class Command(Options):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the script; its exit code."""
+    """Runs the script and returns its exit code."""
     from transformers.utils.logging import disable_progress_bar
 
     parser = make_parser("curriculum.py", __doc__)
     add_command(parser, Command)
     command = options_of(Command, parser.parse_args(argv))
-    logging.getLogger("accelerate").setLevel(logging.ERROR)  # warns of tied weights at each save
+    logging.getLogger("accelerate").setLevel(logging.ERROR)  # it warns of tied weights at each save
     disable_progress_bar()
 
     def work() -> int:
@@ -74,8 +74,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _ending(error: BaseException) -> int:
-    """Says how an error ended the run, and returns the exit code; raises what nobody expects."""
-    import torch  # behind gaixie.training, which says so if it is not installed
+    """Reports how an error ended the run, and returns the exit code; raises unexpected errors
+    again."""
+    import torch  # after gaixie.training, which reports if it is not installed
 
     first = int(os.environ.get("RANK", 0)) == 0
     if number := interrupts.of(error):
@@ -89,7 +90,7 @@ def _ending(error: BaseException) -> int:
         say(f"curriculum: error: {error}")
     elif not isinstance(error, (ValueError, OSError)):
         raise error
-    elif first:  # all ranks have it: one says it
+    elif first:  # all ranks have it; only one reports it
         say(f"curriculum: error: {error}")
     return 2
 

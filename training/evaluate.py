@@ -1,17 +1,18 @@
-"""Compares systems that paraphrase the same sources: SPScore-zh, and what stands beside it.
+"""Compares systems that paraphrase the same sources by SPScore-zh and further measures.
 
   python training/evaluate.py pairs.parquet --system mt=mt_zh --system human=pe_zh --output out/
   python training/evaluate.py pairs.parquet --system human --model gaixie=model/ --output out/
   python training/evaluate.py pairs.jsonl --generations gaixie=paraphrases.tsv --output evaluation/
 
-A system is a column of the table (--system NAME=COLUMN), a file that training/generate.py wrote
-(--generations NAME=FILE, matched by the source's text, the first candidate of each), or a model
-that writes now (--model NAME=FOLDER). With --reference COLUMN, what a person wrote, given for each
-person, every system is scored against all of them together (SARI, BLEU, Self-BLEU, HSK levels:
---reference-metrics), a person against the others, and the least, mean and greatest of all other
-measures over a source's references say how far people go: Tables 5 of MCTS and 4 and 5 of MultiPIT.
-The copy baseline, each source as its own paraphrase, is always there. Tables: .parquet, .jsonl,
-.csv, .tsv. Texts are normalised, NFKC and spaces collapsed, before anything is measured.
+A system is a column of the table (--system NAME=COLUMN), a file of training/generate.py
+(--generations NAME=FILE, matched by the source's text, first candidate of each), or a model that
+writes now (--model NAME=FOLDER). --reference COLUMN names what a person wrote; give it once for
+each person. Every system is then scored against all references together (SARI, BLEU, Self-BLEU, HSK
+levels: --reference-metrics), and each person against the others. The least, mean and greatest of
+all other measures over a source's references show how far people go: Tables 5 of MCTS and 4 and 5
+of MultiPIT. The copy baseline, each source as its own paraphrase, is always included. Tables:
+.parquet, .jsonl, .csv, .tsv. Texts are normalised, NFKC and spaces collapsed, before anything is
+measured.
 
 Source: Chinese Sentence Paraphrasing, Table 8 (mean and standard deviation of SPScore-zh) and Table
 7 (cases). Means have 95 % intervals by bootstrap over sources, the same resamples for all systems.
@@ -56,7 +57,7 @@ from gaixie.udfs.storage.options import add_command, options_of
 from gaixie.udfs.storage.settings import Options
 
 NOT_ASKED = ("n_best", "sample", "seed")
-"""Options of decoding that generate.py alone has."""
+"""Decoding options that only generate.py has."""
 DRAWS_SEED = 13
 SHOWN = ("name", "title", "better", "digits", "signature")
 
@@ -102,7 +103,7 @@ class Evaluation(Options):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the script; its exit code."""
+    """Runs the script and returns its exit code."""
     parser = make_parser("evaluate.py", __doc__)
     add_command(parser, Evaluation, positional=("pairs",))
     add_decoding(parser.add_argument_group("of --model"), leave_out=NOT_ASKED)
@@ -111,7 +112,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def evaluate(args: argparse.Namespace) -> None:
-    """The command: reads, generates, scores, reports."""
+    """Runs the command: reads, generates, scores, reports."""
     options = options_of(Evaluation, args)
     decoding = options_of(Decoding, args, seed=DRAWS_SEED)
     ranking, loading = options_of(Ranking, args), options_of(Loading, args)
@@ -122,7 +123,7 @@ def evaluate(args: argparse.Namespace) -> None:
     chosen, left_out = measures(names, options.encoder)
     for title, reason in left_out.items():
         say(f"{title} is left out: {reason}")
-    for text in options.model:  # all of them, before one writes for hours
+    for text in options.model:  # check all of them before one writes for hours
         load_generator(split_name(text)[1], loading.device, loading.precision)
     columns = [column for _, column in map(split_name, options.system)]
     sources, texts, without_source = read_table(

@@ -4,10 +4,10 @@
   python training/export.py runs/first/model --output exported --quantization float32
   python training/generate.py exported sentences.txt
 
-MODEL is what training/curriculum.py left: a BART with the entity-aligned tokenizer. The folder is
-then a model of training/generate.py and training/evaluate.py as any other. float32 writes what the
-model writes; int8 is smaller and faster, and may choose another word here and there. Exit codes: 0
-done, 2 something to fix (one line says what).
+MODEL is what training/curriculum.py left: a BART with the entity-aligned tokenizer. The exported
+folder is a model for training/generate.py and training/evaluate.py like any other. float32 writes
+what the model writes; int8 is smaller and faster, but may choose another word now and then. Exit
+codes: 0 done, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Export(Options):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the script; its exit code."""
+    """Runs the script and returns its exit code."""
     parser = make_parser("export.py", __doc__)
     add_command(parser, Export, positional=("model",))
     args = parser.parse_args(argv)
@@ -48,7 +48,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(options: Export) -> None:
-    """The command: loads, converts, writes the folder, says how large it is."""
+    """Runs the command: loads, converts, writes the folder, reports its size."""
     with local_copy(options.output, options.model) as (output, folder):
         export(*load_model(str(folder)), output, options.quantization)
         size = Path(output, WEIGHTS).stat().st_size

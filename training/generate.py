@@ -8,20 +8,20 @@
   python training/generate.py MODEL sentences.txt --degree 4        1: a light touch; 5: a rewrite
   python training/generate.py MODEL sentences.txt --sample --top-p 0.9 --temperature 0.8 --seed 1
 
-MODEL: a folder of any AutoModelForSeq2SeqLM with its tokenizer, as training/curriculum.py leaves
-one. Sentences: lines of .txt or standard input, or a column of .parquet, .jsonl, .csv or .tsv. A
-line of output for each candidate, in the order of the input: row (of the input, from 1), rank,
-source, paraphrase, log_probability (mean over the paraphrase's tokens, by the model itself, natural
-logarithm), reverse (with --reverse: the same of the source given the paraphrase), entities_kept
-(per cent; none where the source has none), structure, synonyms, meaning, fluency and spscore
-(SPScore-zh; its signature is on standard error). The first candidate is the model's. With --rank-by
-spscore all beams and draws are candidates, and the first has the highest score of those that kept
-all entities and reach --min-meaning. A source that is null, empty or not UTF-8, and one of which
-every candidate was empty or a dropped copy, keeps its row, without a paraphrase.
+MODEL: a folder with any AutoModelForSeq2SeqLM and its tokenizer, such as training/curriculum.py
+leaves. Sentences: lines of .txt or standard input, or a column of .parquet, .jsonl, .csv or .tsv.
+The output has a line for each candidate, in input order: row (of the input, from 1), rank, source,
+paraphrase, log_probability (mean over the paraphrase's tokens, by the model itself, natural
+logarithm), reverse (with --reverse: the same for the source given the paraphrase), entities_kept
+(per cent; none if the source has none), structure, synonyms, meaning, fluency and spscore
+(SPScore-zh; its signature is on standard error). The first candidate is the model's choice. With
+--rank-by spscore, all beams and draws are candidates; the first has the highest score of those that
+kept all entities and reach --min-meaning. A source keeps its row without a paraphrase if it is
+null, empty or not UTF-8, or if every candidate was empty or a dropped copy.
 
-Entities stand in the paraphrase as in the source; an indexed token that the source does not have is
-dropped and counted. Progress and the counts are on standard error.
-Exit codes: 0 done, 2 something to fix (one line says what).
+Entities appear in the paraphrase as in the source; an indexed token that the source does not have
+is dropped and counted. Progress and counts go to standard error. Exit codes: 0 done, 2 something to
+fix (one line says what).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from gaixie.udfs.storage.text_tables import (
 )
 
 CHUNK = 4_096
-"""Sentences read, cut into batches of like length and written at a time."""
+"""Sentences read at a time; these are cut into batches of like length, and then written."""
 
 COLUMNS = {
     "row": pa.int64(),
@@ -86,7 +86,7 @@ class Files(Options):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the script; its exit code."""
+    """Runs the script and returns its exit code."""
     parser = make_parser("generate.py", __doc__)
     add_command(parser, Files, positional=("model", "sentences"))
     add_decoding(parser)
@@ -95,7 +95,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def generate(args: argparse.Namespace) -> None:
-    """The command: reads, writes candidates chunk by chunk, and says what became of the
+    """Runs the command: reads, writes candidates chunk by chunk, and reports what became of the
     sentences."""
     decoding, ranking = options_of(Decoding, args), options_of(Ranking, args)
     files, loading = options_of(Files, args), options_of(Loading, args)
@@ -127,8 +127,8 @@ def generate(args: argparse.Namespace) -> None:
 def table_of(
     sources: Sequence[str | None], ranked: Sequence[Sequence[Ranked]], first: int, schema: pa.Schema
 ) -> pa.Table:
-    """A row for each candidate, and one for each source that has none. first: the first one's
-    number."""
+    """Returns a row for each candidate, and one for each source without any. first: the first
+    source's number."""
     rows: list[tuple[Any, ...]] = []
     for number, (source, candidates) in enumerate(zip(sources, ranked, strict=True), first):
         for rank, candidate in enumerate(candidates, 1):

@@ -1,19 +1,19 @@
-"""Writes the card of a trained model, and the folder that a hub takes as it is.
+"""Writes the card of a trained model, and a folder ready to upload to a hub.
 
   python training/model_card.py runs/first/model --evaluation evaluation --folder upload
   python training/model_card.py runs/first/model --folder upload --license mit
   hf upload NAME/gaixie-small upload                    (not done here)
 
-MODEL is what training/curriculum.py left, which has a card without figures already. EVALUATION is
-what training/evaluate.py left of it: its figures, and the sources with the highest and the lowest
+MODEL is what training/curriculum.py left; it already has a card without figures. EVALUATION is the
+output of training/evaluate.py for it: the figures, and the sources with the highest and the lowest
 scores.
 
   FOLDER/README.md       the card: head for the hub, use, data, training, figures, limits
-  FOLDER/training.json   what is known of the training, with its settings; no paths
-  FOLDER/…               weights, configuration and tokenizer; no state of the optimiser, no logs
+  FOLDER/training.json   the facts of the training, with its settings; no paths
+  FOLDER/…               weights, configuration and tokenizer; no optimiser state, no logs
 
-Without --folder the card in MODEL is written anew.
-Exit codes: 0 done, 2 something to fix (one line says what).
+Without --folder, the card in MODEL is rewritten. Exit codes: 0 done, 2 something to fix (one line
+says what).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Command(About):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the script; its exit code."""
+    """Runs the script and returns its exit code."""
     parser = make_parser("model_card.py", __doc__)
     add_command(parser, Command, positional=("model",))
     args = parser.parse_args(argv)
@@ -60,7 +60,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(about: Command) -> None:
-    """The command: reads, renders, writes."""
+    """Runs the command: reads, renders, writes."""
     model = about.model
     if not (model / "config.json").is_file():
         raise FileNotFoundError(f"{model}: is no model folder, for it has no config.json")

@@ -1,5 +1,4 @@
-"""Paraphrases sentences by edits that are read before they are taken; needs no PyTorch and no model
-of yours.
+"""Paraphrases sentences by checked edits; needs no PyTorch and no model of your own.
 
   gaixie paraphrase "会议原定周四举行，但因为暴雨推迟到了下周。"
   gaixie paraphrase -n 3 --degree 2 "…"                 1: a light touch; 5: as much as may be
@@ -9,12 +8,12 @@ of yours.
   cat sentences.txt | gaixie paraphrase -
   OPENAI_API_KEY=… gaixie paraphrase --endpoint https://host/v1 --model NAME "…"
 
-For sentences on the command line, a line for each paraphrase. For a file, or - for standard input:
-row (of the input, from 1), rank, source, paraphrase, and what the pair encoder thinks of it, from 0
-to 1: same (the same meaning), fluent (good Chinese), good (an editor would print it as a
-paraphrase). A sentence without a paraphrase that is good enough keeps its row, without one; how
-many there were is said on standard error. Exit codes: 0 done, 1 no sentence has a paraphrase that
-is good enough, 2 something to fix (one line says what).
+For sentences on the command line, it prints a line for each paraphrase. For a file, or - for
+standard input: row (of the input, from 1), rank, source, paraphrase, and three judgements by the
+pair encoder, from 0 to 1: same (the same meaning), fluent (good Chinese), good (an editor would
+print it as a paraphrase). A sentence without a good enough paraphrase keeps its row, without one;
+standard error says how many there were. Exit codes: 0 done, 1 no sentence has a good enough
+paraphrase, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from gaixie.udfs.storage.text_tables import (
 )
 
 CHUNK = 256
-"""Sentences that are read together: batches of like length, and a step of progress."""
+"""Sentences read together: for batches of like length, and as a step of progress."""
 SCHEMA = pa.schema(
     {
         "row": pa.int64(),
@@ -63,7 +62,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def paraphrase(args: argparse.Namespace) -> int:
-    """The command; how many sentences have a paraphrase."""
+    """Runs the command; returns how many sentences have a paraphrase."""
     wanted = Wanted(args.degree, args.n, tuple(args.keep), args.seed)
     check_extension(args.output, WRITTEN)
     first = args.sentences[0]
@@ -111,7 +110,7 @@ def _paraphrase_file(name: str, args: argparse.Namespace, wanted: Wanted) -> int
 def _rows(
     chunk: Sequence[str | None], answers: Sequence[Sequence[Paraphrase]], first: int
 ) -> list[dict[str, Any]]:
-    """A row for each paraphrase, and one for each sentence without any."""
+    """Returns a row for each paraphrase, and one for each sentence without any."""
     rows = []
     for number, (source, own) in enumerate(zip(chunk, answers, strict=True), first):
         for rank, one in enumerate(own, 1):

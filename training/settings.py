@@ -1,7 +1,7 @@
-"""Settings of training/curriculum.py: one YAML file under the command line, checked before it
-starts.
+"""Loads the settings of training/curriculum.py, and checks them before it starts.
 
-conf/curriculum.yaml explains every key. Nothing else of the package is imported here.
+The command line overrides the YAML file; conf/curriculum.yaml explains every key. This file
+imports nothing else of the package.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from gaixie.udfs.storage.settings import Strict
 DEGREES = 5
 """Degrees of change, from 1, that a model may be asked for."""
 Switch = bool | Literal["auto"]
-"""auto: where the accelerator has it."""
+"""auto: on if the accelerator supports it."""
 Share = Annotated[float, Field(ge=0, lt=1)]
 Floor = Annotated[float, Field(ge=0, le=1)]
 Stages = tuple[tuple[int, ...], ...]
 
 
 def _check_curriculum(curriculum: Stages) -> Stages:
-    """The curriculum as it is. Raises ValueError for an empty stage, or one that is named twice."""
+    """Returns the curriculum unchanged. Raises ValueError for an empty or repeated stage."""
     data = [stage for stages in curriculum for stage in stages]
     if not all(curriculum) or len({*data}) < len(data) or not {*data} <= {0, 1, 2, 3}:
         raise ValueError("expected lists of stages, each of 0 to 3 at most once")
@@ -38,7 +38,7 @@ def _check_curriculum(curriculum: Stages) -> Stages:
 
 
 Curriculum = Annotated[Stages, AfterValidator(_check_curriculum)]
-"""The stages of training in their order: each the stages of the data that it learns from."""
+"""The stages of training in order; each lists the data stages that it learns from."""
 
 
 class Frozen(Strict):
@@ -67,7 +67,7 @@ class PairSettings(Frozen):
 
     @model_serializer(mode="wrap")
     def _unless_set(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leaves out what came later where it is not set: earlier checkpoints compare equal."""
+        """Omits newer settings that are not set, so that earlier checkpoints compare equal."""
         values: dict[str, Any] = dump(self)
         return {k: v for k, v in values.items() if k != "max_self_bleu" or v is not None}
 
@@ -271,12 +271,12 @@ class Settings(Strict):
 
     @property
     def numbers(self) -> range:
-        """The numbers of the stages of training, from 1; from 0 where denoising comes before
+        """Returns the numbers of the training stages, from 1; from 0 if denoising comes before
         them."""
         return range(0 if self.denoising else 1, len(self.curriculum) + 1)
 
     def stage(self, number: int) -> StageSettings:
-        """The common settings, and over them the stage's own."""
+        """Returns the common settings with the stage's own over them."""
         common = {
             "learning_rate": self.learning_rate,
             "warmup_steps": self.warmup_steps,
@@ -290,13 +290,13 @@ class Settings(Strict):
         return StageSettings.model_validate(common | own)
 
     def of_controller(self, stage: int) -> ControllerSettings:
-        """What the controller of a stage needs."""
+        """Returns the settings of a stage's controller."""
         own = self.stage(stage).model_dump(include={"max_steps", "max_seconds"})
         common = self.controller.model_dump() | ({} if stage else {"accuracy": 0.0})
         return ControllerSettings.model_validate(common | own | {"stages": len(self.curriculum)})
 
     def of_stream(self, stage: int) -> StreamSettings:
-        """What the batches of a stage depend on."""
+        """Returns the settings that the batches of a stage depend on."""
         own = self.stage(stage)
         pairs = self.data.model_dump(include={*PairSettings.model_fields})
         pairs |= {"min_meaning": own.min_meaning, "min_fluency": own.min_fluency}
@@ -310,20 +310,21 @@ class Settings(Strict):
         )
 
     def identity(self) -> dict[str, Any]:
-        """What decides the weights that a step leaves, by dotted name: a run keeps it to its end.
+        """Returns what decides the weights that a step leaves, by dotted name: a run keeps it to
+        its end.
 
-        What is not in it may change when a run goes on: where files are, budgets and what the
-        controller waits for, evaluation, checkpoints, and how the work is cut up.
+        Anything else may change when a run continues: locations of files, budgets and the
+        controller's limits, evaluation, checkpoints, and how the work is cut up.
         """
         free: dict[str, Any] = {
-            "data": {"uri"},  # the loader compares what is there
+            "data": {"uri"},  # the loader compares the data itself
             "output": True,
             "mirror": True,
             "tokenizer": True,  # by its digest, see checkpoints.py
             "batch": {"micro_pairs", "micro_tokens"},
             "workers": True,
             "cache": True,
-            "bf16": True,  # what it comes to is told the checkpoints
+            "bf16": True,  # checkpoints compare the resolved value
             "tf32": True,
             "compile": True,
             "gradient_checkpointing": True,
@@ -347,7 +348,7 @@ def _flat(values: dict[str, Any], prefix: str = ""):
 
 
 def load_settings(path: str, assignments: list[str]) -> Settings:
-    """The YAML file with KEY=VALUE assignments on top.
+    """Loads the YAML file with KEY=VALUE assignments on top.
 
     Raises OSError or ValueError with one line that names the file, the key and what it expects.
     """

@@ -7,8 +7,8 @@
   python training/tokenize_text.py report tokenizer/ corpus.parquet --column text
   python training/tokenize_text.py pairs tokenizer/ pairs.parquet
 
-Text files are lines; .jsonl, .csv and .parquet have a column (--column, by default text). report
-compares with a tokenizer of characters, and a BPE of the same size trained on the same text.
+Text files are lines; .jsonl, .csv and .parquet files have a column (--column, by default text).
+report compares with a tokenizer of characters, and a BPE of the same size trained on the same text.
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
@@ -120,7 +120,7 @@ class Pairs(_Corpus):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the script; its exit code."""
+    """Runs the script and returns its exit code."""
     parser = make_parser("tokenize_text.py", __doc__)
     commands = parser.add_subparsers(required=True, metavar=" | ".join(COMMANDS), dest="command")
     for name, (settings, _) in COMMANDS.items():
@@ -132,11 +132,11 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def make(options: Make) -> None:
-    """A tokenizer folder from the vocabulary of jobs/build_vocabulary.py; either may be in a
+    """Makes a tokenizer folder from the vocabulary of jobs/build_vocabulary.py; either may be in a
     store."""
     with local_copy(options.output, options.vocabulary) as (output, vocabulary):
         words = read_vocabulary(vocabulary)
-        characters = {character for word in words for character in word}  # of those left out too
+        characters = {character for word in words for character in word}  # of words left out too
         if options.common_characters:
             characters |= gb2312_level_1()
         kept = words[: options.words]
@@ -149,8 +149,7 @@ def make(options: Make) -> None:
 
 
 def locations(given: str, vocabulary: Path) -> list[str]:
-    """The place names of --locations. Raises ValueError or OSError where it is none of its
-    values."""
+    """Returns the place names of --locations. Raises ValueError or OSError for an invalid value."""
     if given == "none":
         return []
     if given == "gazetteer":
@@ -162,7 +161,8 @@ def locations(given: str, vocabulary: Path) -> list[str]:
 
 
 def gb2312_level_1() -> set[str]:
-    """The 3,755 most common characters, of the standard GB 2312-80: rows 16 to 55 of 94 cells."""
+    """Returns the 3,755 most common characters, of the standard GB 2312-80: rows 16 to 55 of 94
+    cells."""
     rows = range(0xB0, 0xD8)
     cells = range(0xA1, 0xFF)
     codes = (bytes([row, cell]) for row in rows for cell in cells if (row, cell) <= (0xD7, 0xF9))
@@ -170,7 +170,7 @@ def gb2312_level_1() -> set[str]:
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """Words of a table with the columns word, class and count, separated by tabs."""
+    """Reads the words of a table with the columns word, class and count, separated by tabs."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file")
     head, *lines = path.read_text("utf-8").split("\n")
@@ -180,7 +180,7 @@ def read_vocabulary(path: Path) -> list[str]:
 
 
 def show(options: Show) -> None:
-    """One sentence, or a pair, as coloured tokens, and what the indexed ones stand for."""
+    """Prints a sentence or a pair as coloured tokens, and what the indexed ones stand for."""
     tokenizer = load(options.tokenizer)
     console = Console(highlight=False)
     batch = tokenizer(options.sentence, text_target=options.target)
@@ -199,8 +199,8 @@ def show(options: Show) -> None:
 
 
 def coloured(tokens: Sequence[str]) -> Text:
-    """Tokens side by side: entities green, bytes red, words and characters in turn grey and
-    plain."""
+    """Returns tokens side by side: entities green, bytes red, words and characters alternately grey
+    and plain."""
     text = Text()
     for number, token in enumerate(tokens):
         style = "on grey23" if number % 2 else "on grey35"
@@ -261,7 +261,7 @@ def _console() -> Console:
 def count_tokens(
     tokenizer: EntityAlignedTokenizer, texts: list[str], options: Report
 ) -> tuple[Counter[str], Counter[str]]:
-    """Tokens by sort (word, character, byte, entity), and entities by kind."""
+    """Counts tokens by sort (word, character, byte, entity), and entities by kind."""
     sorts: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     names = {}
@@ -283,13 +283,13 @@ def count_tokens(
 
 
 def batched(items: Iterable[Any], size: int) -> Iterator[tuple[Any, ...]]:
-    """The items in tuples of a size, the last one shorter."""
+    """Yields the items in tuples of a size; the last may be shorter."""
     rest = iter(items)
     while part := tuple(islice(rest, size)):
         yield part
 
 
-_worker: EntityAlignedTokenizer  # of a worker process, set as it starts
+_worker: EntityAlignedTokenizer  # of a worker process, set when it starts
 
 
 def _start_worker(folder: str) -> None:
@@ -305,12 +305,12 @@ def _encode_part(texts: Sequence[str]) -> tuple[list[list[int]], list[str]]:
 def encode(
     folder: str, parts: Iterable[Sequence[str]], processes: int
 ) -> Iterator[tuple[list[list[int]], list[str]]]:
-    """Ids and entity tables of parts of a corpus, in order, on several cores."""
+    """Yields ids and entity tables of parts of a corpus, in order, using several cores."""
     if processes == 1:
         _start_worker(folder)
         yield from map(_encode_part, parts)
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for this process alone
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # only this process handles Ctrl-C
     try:
         pool = multiprocessing.get_context("spawn").Pool(processes, _start_worker, (folder,))
     finally:
@@ -354,7 +354,7 @@ def pairs(options: Pairs) -> None:
 
 
 def others(texts: list[str], size: int) -> list[tuple[str, int, int, int]]:
-    """Name, size, tokens of the texts and unknown ones of what the report compares with."""
+    """Returns name, size, tokens and unknown tokens of what the report compares with."""
     from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
     characters = Counter(character for text in texts for character in text)
@@ -375,7 +375,7 @@ def others(texts: list[str], size: int) -> list[tuple[str, int, int, int]]:
 
 
 def load(folder: str) -> EntityAlignedTokenizer:
-    """Raises FileNotFoundError where a folder has no tokenizer."""
+    """Loads a tokenizer. Raises FileNotFoundError if the folder has none."""
     if not Path(folder, VOCABULARY_FILE).is_file():
         raise FileNotFoundError(f"{folder}: no tokenizer, expected a {VOCABULARY_FILE} in it")
     return EntityAlignedTokenizer.from_pretrained(folder)

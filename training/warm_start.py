@@ -45,7 +45,7 @@ class WarmStart(Options):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the script; its exit code."""
+    """Runs the script and returns its exit code."""
     parser = make_parser("warm_start.py", __doc__)
     add_command(parser, WarmStart, positional=("tokenizer",))
     args = parser.parse_args(argv)
@@ -53,13 +53,13 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def make(options: WarmStart) -> None:
-    """The command: loads, copies, writes the folder, says what it has."""
-    # Behind gaixie.training, which says so if it is not installed.
+    """Runs the command: loads, copies, writes the folder, reports its contents."""
+    # After gaixie.training, which reports if it is not installed.
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
     tokenizer = load_tokenizer(options.tokenizer)
-    assert isinstance(tokenizer, EntityAlignedTokenizer)  # as a folder was named
+    assert isinstance(tokenizer, EntityAlignedTokenizer)  # a folder was named, so it is ours
     bert, characters = load_bert(options.from_)
     settings = options.decoder_layers, options.dropout, options.seed
     model = from_bert(bert, characters, tokenizer, *settings)

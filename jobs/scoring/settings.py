@@ -1,5 +1,4 @@
-"""Loads the settings of a scoring run, a YAML file under the command line, and checks them
-first."""
+"""Loads a run's settings, a YAML file under the command line, and checks them before it starts."""
 
 from __future__ import annotations
 

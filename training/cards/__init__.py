@@ -1,1 +1,1 @@
-"""The card of a trained model, and the folder that is ready for a hub."""
+"""Writes the card of a trained model, and the folder to upload to a hub."""

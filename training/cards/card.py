@@ -1,5 +1,4 @@
-"""The card of a model: README.md as a hub reads it, from its training and, where there is one, its
-evaluation."""
+"""Renders a model's card, README.md as a hub reads it, from its training and any evaluation."""
 
 from __future__ import annotations
 
@@ -30,18 +29,18 @@ from gaixie.udfs.storage.settings import Options
 TEMPLATE = Path(__file__).with_name("card.md.j2")
 CARD = "README.md"
 BUFFERS = {"final_logits_bias"}
-"""What the files hold beside weights: of BART."""
+"""Tensors in BART's files that are not weights."""
 EXAMPLES = 5
-"""Of the highest scores, and of the lowest."""
+"""Examples with the highest scores, and as many with the lowest."""
 TITLE = "Gaixie, a paraphraser of Chinese sentences"
 MODEL = ("config.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json")
 TOKENIZER = (
     *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.json"),
     *("vocab.json", "vocab.txt", "merges.txt", "*.model", *FILES.values()),
 )
-"""Files that are uploaded: of the model, and of the tokenizer."""
+"""Files to upload, of the model and of the tokenizer."""
 NAMES_OF_FOLDERS = ("_name_or_path", "name_or_path")
-"""Keys under which transformers may keep where a model or tokenizer came from."""
+"""Keys under which transformers may store where a model or tokenizer came from."""
 
 ORIGIN_NOTES = {
     "parallel": "translations of one foreign sentence, often by machines, stiff and with errors",
@@ -49,12 +48,12 @@ ORIGIN_NOTES = {
     "llm": "paraphrases by language models",
     "human": "what people rewrote",
 }
-"""What a model learns from pairs of an origin."""
+"""What a model learns from the pairs of each origin."""
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What an evaluation says of one model."""
+    """An evaluation's figures for one model."""
 
     result: dict[str, Any]
     """As evaluation.json has it."""
@@ -66,12 +65,13 @@ class Figures:
 
     @property
     def others(self) -> list[dict[str, Any]]:
-        """The other systems that are no models; models may have names of this machine."""
+        """Returns the other systems that are not models; names of models may be local paths."""
         systems = self.result["systems"]
         return [s for s in systems if not s["made_by"].startswith(("model ", "file "))]
 
     def worse(self, other: dict[str, Any]) -> list[tuple[str, float, float, int]]:
-        """(measure, mean, the other's mean, decimals) where the model's mean is the worse one."""
+        """Returns (measure, mean, the other's mean, decimals) for each mean that is worse than the
+        other's."""
         found = []
         for measure in self.result["measures"]:
             ours, theirs = (s["measures"][measure["name"]]["mean"] for s in (self.own, other))
@@ -82,8 +82,8 @@ class Figures:
 
 
 def read_figures(evaluation: Path, model: Path) -> Figures:
-    """Of a folder that training/evaluate.py left. Raises OSError or ValueError where it has not
-    this model."""
+    """Reads the figures from a folder of training/evaluate.py. Raises OSError or ValueError if it
+    has not evaluated this model."""
     path = evaluation / "evaluation.json"
     try:
         result = storage.read_json(str(path))
@@ -104,9 +104,9 @@ def read_figures(evaluation: Path, model: Path) -> Figures:
 
 
 def weights_of(model: Path) -> int:
-    """How many weights the files of a model hold; tied ones count once, buffers do not."""
+    """Counts the weights in a model's files; tied weights count once, buffers do not."""
     total = 0
-    for path in model.glob("*.safetensors"):  # not by a model: under ZeRO-3 all ranks would have to
+    for path in model.glob("*.safetensors"):  # with the model itself, ZeRO-3 would need all ranks
         with safe_open(path, "numpy") as file:
             names = {*file.keys()} - BUFFERS
             total += sum(math.prod(file.get_slice(name).get_shape()) for name in names)
@@ -129,7 +129,7 @@ class About(Options):
 def card(
     model: Path, training: Training, about: About | None = None, figures: Figures | None = None
 ) -> str:
-    """README.md of a model's folder: a head of YAML, then Markdown."""
+    """Returns README.md of a model's folder: a YAML head, then Markdown."""
     about = about or About()
     base_model = about.base_model or training.base_model
     pairs = training.data.pairs if training.data else {}
@@ -165,7 +165,7 @@ def card(
 
 
 def _results(figures: Figures) -> dict[str, Any]:
-    """The figures as a hub reads them."""
+    """Returns the figures in the hub's form."""
     pairs = Path(figures.result["pairs"])
     measures = figures.result["measures"]
     means = {one["name"]: figures.own["measures"][one["name"]]["mean"] for one in measures}
@@ -183,16 +183,16 @@ def _results(figures: Figures) -> dict[str, Any]:
 
 
 def write_card(folder: Path, training: Training, text: str) -> None:
-    """Writes training.json and the card into a folder that has the model."""
+    """Writes training.json and the card into the model's folder."""
     write_training(folder, training)
     (folder / CARD).write_text(text, "utf-8")
 
 
 def write_plain_card(model: Path, output: Path) -> None:
-    """training.json and a card without figures, in a model's folder, from the OUTPUT of its
+    """Writes training.json and a card without figures into a model's folder, from the OUTPUT of its
     training.
 
-    A card is not worth a training: what is wrong is said, and nothing is raised.
+    A faulty card must not cost a training: errors are printed, not raised.
     """
     try:
         training = of_run(output)
@@ -202,19 +202,19 @@ def write_plain_card(model: Path, output: Path) -> None:
 
 
 def _trainings(training: Training | None) -> Iterator[Training]:
-    """The training, then the one whose model it began with, and so on."""
+    """Yields the training, then the one that produced its starting model, and so on."""
     while training:
         yield training
         training = training.start
 
 
-# The folder that is uploaded
+# The folder to upload
 
 
 def copy_model(model: Path, folder: Path) -> None:
-    """Copies weights, configuration and tokenizer, without the names of folders.
+    """Copies weights, configuration and tokenizer, without names of local folders.
 
-    Raises ValueError where MODEL has no weights or no tokenizer.
+    Raises ValueError if MODEL has no weights or no tokenizer.
     """
     weights, tokenizer = (
         {path.name: path for name in names for path in model.glob(name)}
@@ -231,11 +231,11 @@ def copy_model(model: Path, folder: Path) -> None:
             text = json.dumps(kept, ensure_ascii=False, indent=2) + "\n"
             (folder / name).write_text(text, "utf-8")
         else:
-            shutil.copyfile(path, folder / name)  # not its mode: only its owner may read weights
+            shutil.copyfile(path, folder / name)  # not its mode: it may be private
 
 
 def check_private(folder: Path, *places: Path) -> None:
-    """Raises ValueError where a file of text names one of these places, or the home folder."""
+    """Raises ValueError if a text file names one of these places, or the home folder."""
     known = {str(path) for path in (Path.home(), *places) if len(path.parts) > 1}
     for path in sorted(folder.iterdir()):
         if path.suffix in (".json", ".md", ".txt"):

@@ -1,11 +1,11 @@
-"""What is known of a training: read from its folder once, and kept beside the model as
+"""Collects the facts of a training from its folder, and keeps them beside the model in
 training.json.
 
     write_training(Path("runs/first/model"), read_training(Path("runs/first/model")))
 
-No path is in it: data is named by its run or release and the SHA-256 of its manifest, and settings
-that are paths are left out. A model that was trained on from another keeps that one's facts under
-`start`.
+The file contains no paths: it names data by its run or release and the SHA-256 of its manifest, and
+leaves out settings that are paths. If training started from another model, that model's facts are
+under `start`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gaixie.udfs.storage.settings import first_fault
 FILE = "training.json"
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 PATHS = {"output", "mirror", "tokenizer"}
-"""Settings that are paths and nothing else."""
+"""Settings that are only paths."""
 
 
 class Data(BaseModel):
@@ -92,9 +92,9 @@ class Training(BaseModel):
 
 
 def read_training(model: Path) -> Training:
-    """Of MODEL/training.json, or of the run that left MODEL where there is no such file.
+    """Reads MODEL/training.json; without it, the run that left MODEL.
 
-    Raises FileNotFoundError where there is neither, and ValueError for a file that is not one.
+    Raises FileNotFoundError if there is neither, and ValueError for an invalid file.
     """
     if (model / FILE).is_file():
         with suppress(ValidationError):
@@ -114,9 +114,9 @@ def write_training(model: Path, training: Training) -> None:
 
 
 def of_run(output: Path) -> Training:
-    """The facts of a finished training from what lies in its OUTPUT.
+    """Returns the facts of a finished training from its OUTPUT.
 
-    Raises OSError or ValueError where its settings or logs cannot be read.
+    Raises OSError or ValueError if its settings or logs cannot be read.
     """
     path = output / "settings.yaml"
     try:
@@ -140,7 +140,7 @@ def of_run(output: Path) -> Training:
 
 
 def start_of(pretrained: str | None) -> tuple[Training | None, str | None]:
-    """What is known of the model that a training began with, and its base model's name on the
+    """Returns the facts of the model that a training started from, and its base model's name on the
     hub."""
     if pretrained is None:
         return None, None
@@ -150,14 +150,14 @@ def start_of(pretrained: str | None) -> tuple[Training | None, str | None]:
     with suppress(OSError, ValueError):
         start = read_training(folder)
         return start if start.stages else None, start.base_model
-    with suppress(OSError, ValueError, yaml.YAMLError):  # what research/make_encoder.py makes
+    with suppress(OSError, ValueError, yaml.YAMLError):  # written by research/make_encoder.py
         name = (metadata_load(folder / "README.md") or {}).get("base_model")
         return None, name if isinstance(name, str) else None
     return None, None
 
 
 def without_paths(settings: Settings) -> dict[str, Any]:
-    """The settings without what names places on this machine."""
+    """Returns the settings without local paths."""
     values = settings.model_dump(mode="json", exclude_none=True, exclude=PATHS)
     values["data"].pop("uri")
     values["model"].pop("pretrained", None)
@@ -170,7 +170,7 @@ def without_paths(settings: Settings) -> dict[str, Any]:
 
 
 def _data(uri: str) -> Data:
-    """Facts of a run or release, which may be gone by now."""
+    """Returns the facts of a run or release, which may no longer exist."""
     try:
         manifest = read_manifest(uri)
         digest = storage.sha256(storage.join(uri, NAME))
@@ -197,7 +197,7 @@ def _data(uri: str) -> Data:
 def _stages(
     settings: Settings, history: list[dict[str, Any]], log: list[dict[str, Any]]
 ) -> list[Stage]:
-    seen = {line["stage"]: line["pairs"] for line in log}  # the last line of each stage
+    seen = {line["stage"]: line["pairs"] for line in log}  # keeps the last line of each stage
     before, stages = 0, []
     for number, lines in groupby(history, lambda line: line["stage"]):
         evaluations = [*lines]

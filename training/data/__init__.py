@@ -1,1 +1,1 @@
-"""From the tables of a release to batches."""
+"""Turns the tables of a release into batches."""

@@ -1,4 +1,5 @@
-"""Which pairs a stage learns from, how often, and the degree of change that the model is told."""
+"""Chooses the pairs that a stage learns from, how often, and the degree of change told to the
+model."""
 
 from __future__ import annotations
 
@@ -14,20 +15,20 @@ from gaixie.udfs.metrics.self_bleu import SelfBLEU
 FLOORS = ("meaning", "fluency")
 CHANGE = ("structure", "synonyms")
 UNTOLD = 0.15
-"""Share of the training pairs whose degree the model is not told, so that it can do without."""
+"""Share of the training pairs whose degree is not told, so that the model works without it."""
 DEGREE_EDGES = (0.08, 0.15, 0.22, 0.3)
-"""Where degrees 2, 3, 4 and 5 begin."""
+"""Lower bounds of degrees 2, 3, 4 and 5."""
 
 
 def columns_of(settings: PairSettings) -> list[str]:
-    """The columns that the settings need, beside source and paraphrase."""
+    """Returns the columns that the settings need besides source and paraphrase."""
     names = [name for name in FLOORS if getattr(settings, f"min_{name}") is not None]
     names += CHANGE if settings.degrees else ()
     return names + ["origin"] * bool(settings.weights)
 
 
 def choose(settings: PairSettings, table: pa.Table, random: np.random.Generator) -> pa.Table:
-    """The pairs of a table that are above the floors, each as often as its origin counts."""
+    """Returns the pairs above the floors, each as often as the weight of its origin says."""
     for name in FLOORS:
         if (floor := getattr(settings, f"min_{name}")) is not None:
             table = table.filter(pc.greater_equal(table[name], floor))
@@ -49,13 +50,12 @@ def choose(settings: PairSettings, table: pa.Table, random: np.random.Generator)
 
 
 def degree_of(structure: np.ndarray, synonyms: np.ndarray) -> np.ndarray:
-    """The degree of change, 1 to 5, of judged pairs: by the mean of the two judgements of
-    change."""
+    """Returns the degree of change, 1 to 5, from the mean of the two judgements of change."""
     return 1 + np.searchsorted(DEGREE_EDGES, (structure + synonyms) / 2, side="right")
 
 
 def _partners(source: pa.ChunkedArray, random: np.random.Generator) -> np.ndarray:
-    """For each row, how many rows of the same source come before it in a random order."""
+    """Returns, for each row, how many rows of the same source precede it in a random order."""
     order = random.permutation(len(source))
     before = pd.Series(pc.rank(source, tiebreaker="dense").to_numpy()[order])
     return before.groupby(before).cumcount().to_numpy()[np.argsort(order)]

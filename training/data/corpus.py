@@ -1,4 +1,5 @@
-"""A published run or release as the row groups of its stages, and the pairs held out of them."""
+"""Reads a published run or release as row groups by stage, and holds out validation and test
+pairs."""
 
 from __future__ import annotations
 
@@ -31,15 +32,16 @@ class RowGroup(NamedTuple):
 class Corpus:
     """The pairs of a published run or release.
 
-    uri: ROOT/runs/RUN_ID or ROOT/releases/VERSION. validation, test: shares of the groups that are
-    kept apart, or of the sources where a pair has no group; split_seed: of the hash that decides.
-    All three are as jobs/release_dataset.py takes them, and not used for a release that was split.
+    uri: ROOT/runs/RUN_ID or ROOT/releases/VERSION. validation, test: shares of the groups to hold
+    out, or of the sources if pairs have no group. split_seed: seed of the hash that decides. All
+    three mean the same as in jobs/release_dataset.py, and are ignored for a release that is already
+    split.
 
-    Raises OSError or ValueError, here and where pairs are read, with one line that names the file.
+    Raises OSError or ValueError, here and when pairs are read, with one line that names the file.
     """
 
     is_noisy = False
-    """Whether sources get noise, by a seed each, before a model reads them."""
+    """Whether sources get noise, each with its own seed, before a model reads them."""
 
     def __init__(
         self, uri: str, validation: float = 0.01, test: float = 0.01, split_seed: int = 13
@@ -71,11 +73,12 @@ class Corpus:
         return [path for path in self._paths if folders <= {*path.split("/")}]
 
     def has(self, stage: int) -> bool:
-        """Whether a stage has training pairs."""
+        """Returns whether a stage has training pairs."""
         return bool(self._files(stage, "train"))
 
     def groups(self, stage: int, split: str = "train") -> list[RowGroup]:
-        """Row groups in which a split's pairs are, from the footers of the stage's files."""
+        """Returns the row groups that hold a split's pairs, from the footers of the stage's
+        files."""
         files = [storage.join(self.uri, path) for path in self._files(stage, split)]
         with ThreadPoolExecutor(16) as pool:
             row_groups = [group for own in pool.map(parquet_row_groups, files) for group in own]
@@ -85,7 +88,7 @@ class Corpus:
         return row_groups
 
     def read(self, group: RowGroup, split: str, columns: Sequence[str] = COLUMNS) -> pa.Table:
-        """The pairs of a row group that are in a split."""
+        """Returns the pairs of a row group that belong to a split."""
         if self.is_split:
             return read_rows(group, columns)
         table = read_rows(group, [*dict.fromkeys([*columns, "source"])], optional=[GROUP])
@@ -96,10 +99,10 @@ class Corpus:
         return table.select([*columns]).filter(pa.array(split_of == SPLITS.index(split)))
 
     def held_out(self, stage: int, split: str, rows: int) -> pa.Table:
-        """At most so many pairs of "validation" or "test", the same at every call.
+        """Returns at most so many pairs of "validation" or "test", the same at every call.
 
-        Takes whole row groups, in an order that the split's seed decides, until there are enough.
-        Raises ValueError where there is none.
+        It takes whole row groups, in an order that the split's seed decides, until there are
+        enough. Raises ValueError if there are none.
         """
         groups = self.groups(stage, split)
         parts: list[pa.Table] = []
@@ -119,7 +122,7 @@ class Corpus:
 
 @contextmanager
 def _named(uri: str) -> Iterator[None]:
-    """Makes errors of pyarrow and of files that are gone one line that names the file."""
+    """Turns errors of pyarrow and of missing files into one line that names the file."""
     try:
         yield
     except FileNotFoundError:
@@ -134,8 +137,8 @@ def _named(uri: str) -> Iterator[None]:
 
 
 def read_rows(group: RowGroup, columns: Sequence[str], optional: Sequence[str] = ()) -> pa.Table:
-    """Columns of a row group; of the optional ones those that its file has, and ``origin`` from its
-    path."""
+    """Reads columns of a row group, and the optional ones that the file has; ``origin`` may come
+    from its path."""
     with _named(group.uri), storage.open_file(group.uri) as file:
         reader = pq.ParquetFile(file, pre_buffer=True, page_checksum_verification=True)
         names = reader.schema_arrow.names
@@ -155,7 +158,7 @@ def read_rows(group: RowGroup, columns: Sequence[str], optional: Sequence[str] =
 
 
 def parquet_row_groups(uri: str, columns: Sequence[str] = COLUMNS) -> list[RowGroup]:
-    """The row groups of a file. Raises ValueError where it lacks a column."""
+    """Returns the row groups of a file. Raises ValueError if it lacks a column."""
     with _named(uri), storage.open_file(uri) as file:
         footer = pq.read_metadata(file)
     for name in columns:
@@ -165,6 +168,6 @@ def parquet_row_groups(uri: str, columns: Sequence[str] = COLUMNS) -> list[RowGr
 
 
 def random_of(*numbers: int) -> np.random.Generator:
-    """Random numbers that depend on these alone. Seeds that end in 0 would be those without the
-    0."""
+    """Returns a generator that depends only on these numbers. 1 is added to each, since numpy would
+    ignore a final 0."""
     return np.random.default_rng([number + 1 for number in numbers])

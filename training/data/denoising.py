@@ -1,12 +1,11 @@
-"""Denoising: a model learns to restore plain sentences that were cut up and masked.
+"""Trains a model to restore plain sentences that were shuffled and masked (denoising).
 
     masking     spans of a Poisson length hide a share of the tokens, each behind one <mask>
     shuffling   chunks of a few tokens move by a few places
 
-Source: BART (Lewis et al. 2020), text infilling; the shuffle: Lample et al. 2018, section 2.3, over
-chunks in place of words. It comes before the stages of pairs: a model that was put together from an
-encoder (training/modeling/warm_start.py) learns here to attend to its source and to write
-sentences.
+Source: BART (Lewis et al. 2020), text infilling; the shuffle: Lample et al. 2018, section 2.3, with
+chunks instead of words. Denoising precedes the stages of pairs. In it, a model assembled from an
+encoder (training/modeling/warm_start.py) learns to attend to its source and to write sentences.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ CHUNK = 3
 
 
 def add_noise(settings: Noise, ids: Sequence[int], seed: int) -> list[int]:
-    """The tokens of a sentence, without special ones, as the model is to read them."""
+    """Returns the noisy tokens of a sentence, without special tokens."""
     random = np.random.default_rng(seed)
     tokens = np.asarray(ids)
     if settings.shuffle > 1 and len(tokens):
@@ -41,7 +40,7 @@ def add_noise(settings: Noise, ids: Sequence[int], seed: int) -> list[int]:
 
 
 def _shuffled(tokens: int, places: float, random: np.random.Generator) -> np.ndarray:
-    """The places of the tokens after the shuffle, shape (tokens,)."""
+    """Returns the tokens' original places in their shuffled order, shape (tokens,)."""
     sizes = 1 + random.poisson(CHUNK - 1, tokens)
     chunk = np.repeat(np.arange(tokens), sizes)[:tokens]
     key = np.arange(tokens) + random.uniform(0, places, tokens)
@@ -49,7 +48,8 @@ def _shuffled(tokens: int, places: float, random: np.random.Generator) -> np.nda
 
 
 def _hidden(tokens: int, share: float, span: float, random: np.random.Generator) -> np.ndarray:
-    """Which tokens are hidden, shape (tokens,); spans may overlap, so it is the share at most."""
+    """Returns which tokens are hidden, shape (tokens,); since spans may overlap, at most the given
+    share."""
     hidden = np.zeros(tokens, bool)
     left = round(share * tokens)
     while left > 0:
@@ -61,11 +61,10 @@ def _hidden(tokens: int, share: float, span: float, random: np.random.Generator)
 
 
 class Sentences(Corpus):
-    """Plain sentences in the place of pairs: both sides are the sentence.
+    """Plain sentences instead of pairs: both sides are the same sentence.
 
-    corpus: whose training pairs give their sentences, where settings.pairs asks for them, and whose
-    shares decide which plain sentences are held out. The sentences of its held-out pairs are never
-    read.
+    corpus: if settings.pairs is set, its training pairs provide sentences too. Its shares decide
+    which plain sentences are held out. The sentences of its held-out pairs are never read.
     """
 
     def __init__(self, corpus: Corpus, settings: DenoisingSettings):
@@ -87,7 +86,7 @@ class Sentences(Corpus):
         self._of_pairs = settings.pairs
 
     def groups(self, stage: int, split: str = "train") -> list[RowGroup]:
-        """Row groups of all sentences; a row group of pairs counts its pairs."""
+        """Returns the row groups of all sentences; a row group of pairs counts its pairs."""
         groups = [
             group
             for uri, column in self._plain.items()
@@ -99,7 +98,8 @@ class Sentences(Corpus):
         return groups
 
     def read(self, group: RowGroup, split: str, columns: Sequence[str] = COLUMNS) -> pa.Table:
-        """The distinct sentences of a row group that are in a split, with text on both sides."""
+        """Returns the distinct sentences of a row group that belong to a split, the same text on
+        both sides."""
         if column := self._plain.get(group.uri):
             text = read_rows(group, [column])[column].cast(pa.string())
             text = text.filter(pc.greater(pc.utf8_length(text), 0)).combine_chunks()

@@ -5,26 +5,27 @@
     for batch in stream.batches(): …          # never ends; stage_loader.py makes tensors of them
     corpus.held_out(1, "validation", 2_000)   # never among the batches
 
-One global list of batches. Files, row groups and pairs are shuffled by seed, stage and epoch alone:
+There is one global list of batches. Seed, stage and epoch alone decide how files, row groups and
+pairs are shuffled:
 
     epoch → a permutation of the row groups, cut into blocks of about block_rows pairs
-    block → a permutation of its training pairs; what fills no batch is left out; the rest is
-            sorted by length (characters of the longer sentence) and cut into batches, which are
-            permuted
+    block → a permutation of its training pairs, without the remainder that fills no batch, sorted
+            by length (characters of the longer sentence) and cut into batches; these are permuted
 
-Every rank walks this list and takes its stripe of every batch, ``pairs[rank::world]``; every worker
-process of a rank takes every so many-th batch. So all ranks have the same number of batches, with
-no message between them and nothing counted before, two ranks see what one with batches of the same
-size does, and a position is three numbers, (epoch, block, batch), for any number of ranks. To
-resume is to read one block. The price: every worker reads every block, in a thread while it gives
-the one before. Tokens come from files that are made once, see token_files.py; without these,
-batches are texts.
+Every rank walks this list and takes its stripe of every batch, ``pairs[rank::world]``; each of a
+rank's n worker processes takes every n-th batch. So all ranks have the same number of batches,
+without messages between them and without counting first. Two ranks see the same as one rank with
+batches of the same size. A position is three numbers, (epoch, block, batch), for any number of
+ranks, and resuming means reading one block. The price: every worker reads every block, in a thread
+while it serves the previous one. Tokens come from files that are made once, see token_files.py;
+without these, batches are texts.
 
 A stage of training is one stage of the run or release, or several that are shuffled together: see
 StreamSettings.curriculum.
 
-A pair's split depends on its group, or on its source where it has none (udfs/text/splits.py). A
-release that was split keeps its splits. Which training pairs count, and how often, is PairSettings.
+A pair's split depends on its group, or on its source if it has none (udfs/text/splits.py). A
+release that was split keeps its splits. PairSettings says which training pairs count, and how
+often.
 
 A release mixes its origins in every file. In a run each file has one origin, so a block of a run
 may have one origin too.
@@ -49,7 +50,7 @@ from gaixie.training.settings import StreamSettings
 
 
 class Position(NamedTuple):
-    """The batch that comes next, on all ranks."""
+    """The position of the next batch, the same on all ranks."""
 
     epoch: int = 0
     block: int = 0
@@ -90,13 +91,10 @@ class Block(NamedTuple):
 
 
 class StageStream:
-    """The batches of one stage of training, as one rank sees them; the file's docstring has their
-    order.
+    """One rank's batches of one stage of training; the module docstring defines their order.
 
-    stage: its place in settings.curriculum, from 1.
-
-    Raises ValueError where batches do not divide among the ranks, and for a stage too small for
-    one.
+    stage: its place in settings.curriculum, from 1. Raises ValueError if batches do not divide
+    among the ranks, or if the stage is too small for one batch.
     """
 
     def __init__(
@@ -118,7 +116,8 @@ class StageStream:
         earlier, self._stages = settings.curriculum[: stage - 1], settings.curriculum[stage - 1]
         self._groups = [group for number in self._stages for group in corpus.groups(number)]
         self.rows = sum(group.rows for group in self._groups)
-        """Pairs in the row groups; without splits of the corpus, validation and test among them."""
+        """Pairs in the row groups; if the corpus is not split, this includes validation and test
+        pairs."""
         if self.rows < settings.batch_size:
             raise self._too_few(self.rows)
         self._earlier: list[RowGroup] = []
@@ -130,7 +129,7 @@ class StageStream:
             ]
 
     def identity(self) -> dict[str, Any]:
-        """All that the list of batches depends on: a position means nothing under another
+        """Returns everything that decides the list of batches; a position is valid only under one
         identity."""
         corpus = self.corpus
         split = None if corpus.is_split else [*corpus.shares[1:], corpus.split_seed]
@@ -138,10 +137,10 @@ class StageStream:
         return given | self.settings.model_dump(mode="json")
 
     def held_out(self, split: str, rows: int) -> pa.Table:
-        """At most so many pairs of "validation" or "test", of each of its stages in their
+        """Returns at most so many pairs of "validation" or "test", from each of its stages in
         proportion.
 
-        Raises ValueError where a stage has none.
+        Raises ValueError if a stage has none.
         """
         if len(self._stages) == 1:
             return self.corpus.held_out(self._stages[0], split, rows)
@@ -155,9 +154,9 @@ class StageStream:
     def batches(
         self, start: Position = START, worker: int = 0, workers: int = 1
     ) -> Iterator[Batch]:
-        """Batches from a position on, without end; of several workers, every workers-th.
+        """Yields batches from a position on, without end; each worker takes every workers-th.
 
-        Raises ValueError where a whole epoch has no batch.
+        Raises ValueError if a whole epoch has no batch.
         """
         skipped, count = start.batch, 0
         turn = (self.rank * workers + worker) / (self.world * workers)
@@ -170,7 +169,7 @@ class StageStream:
                 skipped = 0
 
     def _batch(self, block: Block, after: Position) -> Batch:
-        """This rank's stripe of a block's batch. after: the position behind it."""
+        """Returns this rank's stripe of a block's batch. after: the position after the batch."""
         whole, own = block.batches[after.batch - 1], slice(self.rank, None, self.world)
         rows = block.table.take(whole[own])
         options: dict[str, list[int]] = {}
@@ -186,8 +185,8 @@ class StageStream:
         return Batch(after, len(whole), source, paraphrase, options, block.lengths[whole])
 
     def _walk(self, start: Position, turn: float) -> Iterator[tuple[int, int, Block] | None]:
-        """(epoch, number, block) from a position on, without end; and None where work can be broken
-        off."""
+        """Yields (epoch, number, block) from a position on, without end, and None where work may
+        stop."""
         epoch, first = start.epoch, start.block
         while True:
             blocks = self._blocks(epoch)
@@ -208,7 +207,7 @@ class StageStream:
             epoch, first = epoch + 1, 0
 
     def pair_ids(self, after: Position) -> list[str]:
-        """The pair_ids of a batch, over all ranks. after: the position behind it."""
+        """Returns the pair_ids of a batch, over all ranks. after: the position after the batch."""
         number, columns = after.block, (*COLUMNS, "pair_id")
         groups = self._blocks(after.epoch)[number]
         block = self._block(after.epoch, number, groups, columns)
@@ -221,7 +220,7 @@ class StageStream:
         )
 
     def _blocks(self, epoch: int) -> list[np.ndarray]:
-        """Places of the row groups of each block, in the epoch's order."""
+        """Returns the places of each block's row groups, in the epoch's order."""
         order = random_of(self.settings.seed, self.stage, epoch).permutation(len(self._groups))
         rows = np.array([group.rows for group in self._groups])[order]
         blocks = max(round(self.rows / self.settings.block_rows), 1)
@@ -231,7 +230,7 @@ class StageStream:
     def _block(
         self, epoch: int, number: int, groups: np.ndarray, columns: Sequence[str] = COLUMNS
     ) -> Block:
-        """A block, its tokens aside."""
+        """Returns a block without its tokens."""
         random = random_of(self.settings.seed, self.stage, epoch, number)
         pairs = self.settings.pairs
         columns = [*dict.fromkeys([*columns, *columns_of(pairs)])]
@@ -253,8 +252,8 @@ class StageStream:
         )
 
     def _read(self, group: RowGroup, columns: Sequence[str], texts: list[pa.Table]) -> pa.Table:
-        """The training pairs of a row group, and their numbers among the texts, where they are
-        added."""
+        """Returns the training pairs of a row group with their numbers in texts; adds them to
+        texts."""
         table = self.corpus.read(group, "train", columns)
         first = sum(map(len, texts))
         texts.append(table.select(COLUMNS))
@@ -263,7 +262,7 @@ class StageStream:
     def _draw(
         self, rows: int, random: np.random.Generator, columns: Sequence[str], texts: list[pa.Table]
     ) -> pa.Table:
-        """So many chosen pairs of earlier stages, or all where there are fewer, from few row
+        """Draws so many chosen pairs of earlier stages, or all if there are fewer, from few row
         groups."""
         sizes = np.array([group.rows for group in self._earlier])
         parts: list[pa.Table] = []
@@ -279,9 +278,9 @@ class StageStream:
 def cut_batches(
     source: np.ndarray, paraphrase: np.ndarray, batch_size: int, random: np.random.Generator
 ) -> list[np.ndarray]:
-    """Rows of each batch; source, paraphrase: characters of each row's sentences.
+    """Returns the rows of each batch; source, paraphrase: characters of each row's sentences.
 
-    Which rows are left out as they fill no batch is drawn before the rows are sorted by length.
+    The rows that fill no batch are drawn before the rows are sorted by length.
     """
     rows = random.permutation(len(source))[: len(source) // batch_size * batch_size]
     rows = rows[np.argsort(np.maximum(source, paraphrase)[rows], kind="stable")]
@@ -293,10 +292,11 @@ Item = TypeVar("Item")
 
 
 def ahead(items: Iterator[Item | None]) -> Generator[Item, None, None]:
-    """The items that are not None, without end: each is made in a thread while the last is used.
+    """Yields the items that are not None, without end, making each in a thread while the last is
+    used.
 
-    Once this is closed, the thread ends with the next item, or the next None. An error comes in the
-    place of the item.
+    Once this is closed, the thread ends at the next item or None. An error comes in place of its
+    item.
     """
     stopped = Event()
 

@@ -1,4 +1,4 @@
-"""A stage's batches as tensors: made in worker processes, with the position behind the last.
+"""Encodes a stage's batches as tensors in worker processes, and tracks the position in the stage.
 
 stream = StageStream(Corpus(uri), stage=1, settings=StreamSettings(batch_size=256), rank=0, world=8)
 loader = StageLoader(stream, PairEncoder(tokenizer), workers=2)
@@ -24,20 +24,21 @@ from gaixie.training.modeling.tokenizer import ENTITIES
 from gaixie.training.settings import Noise
 
 Encode = Callable[..., Any]
-"""What becomes of the sources and paraphrases of a batch, and of Batch.options and lengths, given
-by name; runs in the worker processes."""
+"""Encodes the sources and paraphrases of a batch, with Batch.options and lengths by name; runs in
+the worker processes."""
 
 
 class PairEncoder:
-    """Sources and paraphrases → padded tensors, and the entity table of each source.
+    """Encodes sources and paraphrases as padded tensors, with the entity table of each source.
 
-    Tensors of int64, shape (pairs, longest): input_ids, attention_mask (0 where padded), labels
-    (IGNORED where padded). places: int64, shape (labels,), those of labels that are not padding, in
-    the flattened tensor. entities: a list of strings, see training/modeling/tokenizer.py; other
+    Tensors of int64, shape (pairs, longest): input_ids, attention_mask (0 for padding), labels
+    (IGNORED for padding). places: int64, shape (labels,), the places of labels that are not padding
+    in the flattened tensor. entities: a list of strings, see training/modeling/tokenizer.py; other
     tokenizers of transformers make none.
 
-    max_length: tokens of a sentence, the rest is cut off. multiple_of: of the longest, for tensor
-    cores. noise: what is done to the tokens of a source (training/data/denoising.py).
+    max_length: tokens of a sentence; the rest is cut off. multiple_of: the longest is padded to a
+    multiple of this, for tensor cores. noise: applied to the tokens of a source
+    (training/data/denoising.py).
     """
 
     def __init__(
@@ -57,8 +58,7 @@ class PairEncoder:
         degree: Sequence[int] | None = None,
         noise: Sequence[int] | None = None,
     ) -> dict[str, Any]:
-        """degree: of change, of each pair; 0 or None tells none. noise: the seed of each
-        source's."""
+        """degree: each pair's degree of change; 0 or None tells none. noise: each source's seed."""
         batch = self._tokenized(source, paraphrase)
         tensors = self.tensors(batch["input_ids"], batch["labels"], degree, noise)
         return tensors | ({ENTITIES: batch[ENTITIES]} if ENTITIES in batch else {})
@@ -66,7 +66,7 @@ class PairEncoder:
     def tokens(
         self, source: list[str], paraphrase: list[str]
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """The ids of sources and paraphrases."""
+        """Returns the ids of sources and paraphrases."""
         batch = self._tokenized(source, paraphrase)
         return batch["input_ids"], batch["labels"]
 
@@ -81,7 +81,8 @@ class PairEncoder:
         degree: Sequence[int] | None = None,
         noise: Sequence[int] | None = None,
     ) -> dict[str, torch.Tensor]:
-        """The tensors of sources and paraphrases that are ids. degree, noise: as for texts."""
+        """Returns the tensors of sources and paraphrases given as ids. degree, noise: as for
+        texts."""
         rows = source
         if noise is not None and self.noise is not None:
             pairs = zip(rows, noise, strict=True)
@@ -96,15 +97,15 @@ class PairEncoder:
 
 
 def with_degree(tokenizer: Any, ids: Sequence[int], degree: int | None) -> list[int]:
-    """The tokens of a source, with the token of a degree of change behind the first; 0, None: as
-    they are."""
+    """Inserts the token of a degree of change after a source's first token; 0 or None inserts
+    none."""
     return [ids[0], tokenizer.degree_id(degree), *ids[1:]] if degree else [*ids]
 
 
 def padded(
     rows: Sequence[Sequence[int]], value: int, multiple_of: int = 1
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows on the left of a tensor, value behind them; and 1 for each cell of a row, else 0."""
+    """Returns rows padded on the right with value, and a mask: 1 for cells of a row, else 0."""
     lengths = np.array([len(row) for row in rows])
     width = -(-int(lengths.max(initial=0)) // multiple_of) * multiple_of
     mask = np.arange(width) < lengths[:, None]
@@ -114,10 +115,11 @@ def padded(
 
 
 class StageLoader:
-    """One rank's batches, encoded in worker processes, and the position behind the one given last.
+    """Yields one rank's batches, encoded in worker processes, and tracks the position after the
+    last one.
 
-    encode: None gives (sources, paraphrases) as they are. workers: 0 encodes in this process. A
-    loader is iterated as it is: accelerate's prepare would shard it a second time.
+    encode: None yields (sources, paraphrases) unchanged. workers: 0 encodes in this process.
+    Iterate over a loader directly: accelerate's prepare would shard it a second time.
     """
 
     def __init__(
@@ -131,10 +133,10 @@ class StageLoader:
         self.workers, self.pin_memory = workers, pin_memory
         self.position = START
         self.pairs = 0
-        """Given so far, over all ranks and epochs."""
+        """Batches yielded so far, over all ranks and epochs."""
 
     def __iter__(self) -> Generator[Any, None, None]:
-        """The batches behind the one given last; close() ends the worker processes."""
+        """Yields the batches after the last one; close() ends the worker processes."""
         batches = DataLoader(
             _Batches(self.stream, self.encode, self.position),
             batch_size=None,
@@ -151,12 +153,13 @@ class StageLoader:
             yield batch
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain values, the same on every rank and for any number of ranks."""
+        """Returns plain values, the same on every rank and for any number of ranks."""
         identity = self.stream.identity()
         return {"position": [*self.position], "pairs": self.pairs, "identity": identity}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on where a loader of the same data and settings stood; else raises ValueError."""
+        """Continues where a loader of the same data and settings stood; raises ValueError for
+        others."""
         for name, value in self.stream.identity().items():
             if (saved := state["identity"].get(name)) != value:
                 raise ValueError(
@@ -169,8 +172,8 @@ def _end_quietly(_: int) -> None:
     """Prepares a worker process for its end.
 
     A scheduler's SIGTERM reaches the whole group, as Ctrl-C does; the run ends its workers itself.
-    Where it stops while it fetches a batch, the thread of this worker that hands batches over finds
-    its connection broken: no traceback for that.
+    If it stops while it fetches a batch, the worker's thread that hands batches over finds its
+    connection broken; that needs no traceback.
     """
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
@@ -181,9 +184,10 @@ def _end_quietly(_: int) -> None:
 
 
 class _Batches(IterableDataset):
-    """(encoded batch, next position, pairs); an error that a user can fix comes as an item.
+    """Yields (encoded batch, next position, pairs); an error that a user can fix is yielded as an
+    item.
 
-    DataLoader would hand a worker's error on with its whole trace as the message.
+    DataLoader would pass on a worker's error with its whole trace as the message.
     """
 
     def __init__(self, stream: StageStream, encode: Encode | None, start: Position):

@@ -1,12 +1,12 @@
-"""The tokens of pairs, made once and kept in files that all processes of a machine read in place.
+"""Keeps the tokens of pairs, made once, in files that all processes of a machine read in place.
 
     FOLDER/KEY/DIGEST.tokens      of up to ROWS pairs: int64 offsets, 2 × pairs + 1; then the ids
                                   of source, paraphrase, source, …, as uint16 or int32
 
-KEY is of all that decides what tokens a text has: the files of the tokenizer, versions, max_length.
-DIGEST is of the texts, so that a file is right whatever run or release they come from. A file is
-made by the process that needs it first: the others wait at a lock, which ends with its holder. It
-appears whole or not at all. Processes begin at different files, so that they share the work.
+KEY identifies everything that decides a text's tokens: the tokenizer's files, versions, max_length.
+DIGEST identifies the texts, so a file fits whatever run or release they come from. The first
+process that needs a file makes it; the others wait at a lock, which ends with its holder. A file
+appears whole or not at all. Processes start at different files, so they share the work.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from gaixie.training.modeling.vocabulary import segmenter_name
 from gaixie.udfs.text.normalise import NORMALISATION
 
 ROWS = 16_384
-"""Pairs of a file."""
+"""Pairs of one file."""
 SAID = 100_000
-"""From so many pairs on, that their tokens are made is said."""
+"""From this many pairs on, making tokens is reported."""
 
 
 class Tokens:
-    """The tokens of pairs that are numbered from 0, in files."""
+    """The tokens of numbered pairs, from 0, in files."""
 
     def __init__(self, files: Sequence[tuple[np.ndarray, np.ndarray]]):
-        """files: (offsets, ids) of each, in the order of the pairs."""
+        """files: (offsets, ids) of each file, in the order of the pairs."""
         self._files = files
         self._starts = np.cumsum([0, *(len(offsets) // 2 for offsets, _ in files)])
 
     def lengths(self) -> np.ndarray:
-        """Tokens of source and paraphrase, shape (pairs, 2)."""
+        """Returns the number of tokens of source and paraphrase, shape (pairs, 2)."""
         parts = [np.diff(offsets).reshape(-1, 2) for offsets, _ in self._files]
         return np.concatenate([np.empty((0, 2), np.int64), *parts]).astype(np.int32)
 
     def take(self, rows: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """The ids of the sources and of the paraphrases of some pairs."""
+        """Returns the ids of the sources and of the paraphrases of some pairs."""
         source, paraphrase = [], []
         files = np.searchsorted(self._starts, rows, side="right") - 1
         for file, row in zip(files.tolist(), (rows - self._starts[files]).tolist(), strict=True):
@@ -64,9 +64,9 @@ class _File(NamedTuple):
 
 
 class TokenFiles:
-    """The files of one folder, for one PairEncoder.
+    """The token files of one folder, for one PairEncoder.
 
-    Raises OSError or ValueError, in one line, where the folder cannot be used.
+    Raises OSError or ValueError, in one line, if the folder cannot be used.
     """
 
     def __init__(self, folder: str | Path, encode: Any):
@@ -75,10 +75,10 @@ class TokenFiles:
         self.dtype = np.dtype(np.uint16 if len(encode.tokenizer) <= 2**16 else np.int32)
 
     def of(self, tables: Sequence[pa.Table], turn: float) -> Iterator[Tokens | None]:
-        """None for each file that has been made; and then the tokens of the pairs of some tables.
+        """Yields None as each file is finished, then the tokens of the pairs of some tables.
 
-        tables: with source and paraphrase; the same rows in one table are the same files. turn: 0
-        to 1, of this process among those that make the same files.
+        tables: with source and paraphrase; a table with the same rows has the same file. turn: 0 to
+        1, this process's place among those that make the same files.
         """
         files = [file for table in tables for file in self._files(table)]
         missing = [file for file in files if not file.path.exists()]
@@ -107,7 +107,7 @@ class TokenFiles:
             self.folder.mkdir(parents=True, exist_ok=True)
             with part.open("ab") as out:
                 fcntl.flock(out, fcntl.LOCK_EX)
-                if file.path.exists():  # who had the lock before has made it
+                if file.path.exists():  # a previous holder of the lock has made it
                     return
                 rows = self.encode.tokens(*(file.texts[name].to_pylist() for name in COLUMNS))
                 both = [ids for pair in zip(*rows, strict=True) for ids in pair]
@@ -132,7 +132,7 @@ class TokenFiles:
 
 
 def _key(encode: Any) -> str:
-    """Hexadecimal digits of all that decides what tokens a text has."""
+    """Returns hexadecimal digits that identify everything that decides a text's tokens."""
     versions = [version("gaixie"), version("transformers"), segmenter_name(), NORMALISATION]
     digest = hashlib.blake2b(repr((versions, encode.max_length)).encode(), digest_size=8)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,1 +1,1 @@
-"""What evaluate measures and reports."""
+"""Measures and reports an evaluation."""

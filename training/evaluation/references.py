@@ -1,4 +1,4 @@
-"""Systems against the references that people wrote, and people against each other."""
+"""Compares systems with the references that people wrote, and people with each other."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ METRICS = (
     *("hsk-easy", "hsk-hard"),
 )
 A_PERSON = "a person"
-"""The row of people: the mean over the columns, each against the others."""
+"""Name of the row of people: the mean over the references, each against the others."""
 
 
 def chosen(references: Sequence[str], names: str | None, encoder: str | None) -> list[Metric]:
-    """The metrics of --reference-metrics. Raises ValueError where one is unknown or has no
-    reference."""
+    """Returns the metrics of --reference-metrics. Raises ValueError if one is unknown or there is
+    no reference."""
     if not references:
         if names:
             raise ValueError("--reference-metrics without --reference: there is nothing to compare")
@@ -40,11 +40,12 @@ def compared(
     measures: Sequence[Measure],
     resamples: Resamples,
 ) -> dict[str, Any] | None:
-    """Corpus scores of every system with intervals, those of a person, and how far people differ.
+    """Scores every system and a person against the references, with intervals, and how far people
+    differ.
 
-    references: column -> texts, as many as sources; without a column there is nothing to say. A
-    system is scored on the rows that it has a paraphrase for. measures: those of the evaluation,
-    each of which lies between source and paraphrase alone.
+    references: column -> texts, as many as sources; without columns it returns None. A system is
+    scored on the rows for which it has a paraphrase. measures: those of the evaluation, each of
+    which compares only source and paraphrase.
     """
     if not references:
         return None

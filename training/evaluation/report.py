@@ -1,4 +1,4 @@
-"""The report of an evaluation: a table for the terminal, evaluation.json, evaluation.md and its
+"""Writes the report of an evaluation: a table for the terminal, evaluation.json, evaluation.md,
 plot."""
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ TEMPLATE = Path(__file__).with_name("evaluation.md.j2")
 COLOURS = {"copy": "#9aa0a6", "model": "#c0392b", "file": "#c0392b"}
 COLUMN_COLOUR = "#2c5f8a"
 PANELS = 4
-"""In a line of the plot."""
+"""Systems in a row of the plot."""
 
 
 def write(folder: Path, result: dict[str, Any]) -> None:
-    """Writes the whole report. result: as training/evaluate.py makes it."""
+    """Writes the whole report. result: made by training/evaluate.py."""
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "evaluation.json", result)
     text = render(TEMPLATE, title=_title, estimate=_estimate, **result)
@@ -30,7 +30,7 @@ def write(folder: Path, result: dict[str, Any]) -> None:
 
 
 def print_table(result: dict[str, Any]) -> None:
-    """A column for each system: mean, deviation and interval, on standard output."""
+    """Prints a column for each system: mean, deviation and interval."""
     systems, console = result["systems"], Console(highlight=False, width=_width())
     table = Table("", *(system["name"] for system in systems))
     for title, key in (("rows", "rows"), ("left out", "left_out")):
@@ -61,7 +61,7 @@ def _title(measure: dict[str, Any]) -> str:
 
 
 def _estimate(system: dict[str, Any], measure: dict[str, Any], separator: str = " ") -> str:
-    """A system's mean, its deviation and interval."""
+    """Formats a system's mean, deviation and interval."""
     estimate, digits = system["measures"][measure["name"]], measure["digits"]
     if not estimate["rows"]:
         return "–"
@@ -70,7 +70,7 @@ def _estimate(system: dict[str, Any], measure: dict[str, Any], separator: str = 
 
 
 def plot(result: dict[str, Any], path: Path) -> None:
-    """A panel for each measure, a line for each system: mean, and interval as a bar."""
+    """Plots a panel for each measure with a line for each system: mean, and interval as a bar."""
     from matplotlib.figure import Figure  # takes a second to import
 
     systems, measures = result["systems"], result["measures"]

@@ -1,11 +1,11 @@
-"""What an evaluation measures of a paraphrase, and the mean of it with its interval.
+"""Measures paraphrases for an evaluation, and computes means with their intervals.
 
-Beside the metrics of udfs/metrics, with the source the only other text: copies, entities kept and
-length ratio. All texts are normalised (gaixie.udfs.text.normalise) before anything is measured.
+Besides the metrics of udfs/metrics there are copies, entities kept and length ratio, which need
+only the source. All texts are normalised (gaixie.udfs.text.normalise) before anything is measured.
 
-Intervals are percentiles of a bootstrap over sources (gaixie.udfs.metrics.bootstrap): a resample
-draws sources with replacement, all rows of a source together, and the same ones for every system
-and measure.
+Intervals are percentiles of a bootstrap over sources (gaixie.udfs.metrics.bootstrap). A resample
+draws sources with replacement, with all rows of a source, and is the same for every system and
+measure.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ METRICS = ("spscore", "spscore-meaning", "self-bleu", "bert-ibleu", "parascore")
 
 @dataclass(frozen=True)
 class Measure:
-    """A metric as a report has it."""
+    """A metric in the form of a report."""
 
     name: str
     title: str
@@ -43,7 +43,8 @@ class Measure:
 
 
 class Estimate(NamedTuple):
-    """Statistics of the rows that have a score. NaN where there are none, or for sd only one."""
+    """Statistics of the rows that have a score; NaN if there are none, sd also if there is only
+    one."""
 
     mean: float
     sd: float
@@ -57,18 +58,18 @@ class Estimate(NamedTuple):
 def measures(
     specs: tuple[str, ...] | None = None, encoder: str | None = None
 ) -> tuple[list[Measure], dict[str, str]]:
-    """The metrics of some specs, SPScore-zh first, and the three of this file; what is left out,
-    and why.
+    """Returns the metrics of some specs, SPScore-zh first, and the three of this file; and the
+    metrics left out, with the reason.
 
-    specs: as load_metric takes them; None is METRICS, of which one is left out where its encoder is
-    not there. encoder: of the metrics that have one; None is their own. Raises ValueError or
+    specs: as load_metric takes them; None means METRICS, of which one is left out if its encoder is
+    missing. encoder: for the metrics that have one; None means their own. Raises ValueError or
     OSError, in one line, for an unknown metric, one that needs a reference, and one asked for that
     cannot be loaded.
     """
     usable, left_out = [], {}
     optional = specs is None and encoder is None
     for spec in dict.fromkeys(("spscore", *(specs or METRICS))):
-        own = spec.split(":")[0] == "bartscore"  # its model is no encoder
+        own = spec.split(":")[0] == "bartscore"  # its model is not an encoder
         metric = load_metric(spec, **({"model": encoder} if encoder and not own else {}))
         if metric.needs_reference:
             raise ValueError(
@@ -93,7 +94,8 @@ def _measure(spec: str, metric: Metric) -> Measure:
 
 
 def own_measures() -> list[Measure]:
-    """Copies (100 for a copy, else 0), entities kept, and characters for one of the source."""
+    """Returns copies (100 for a copy, else 0), entities kept, and characters per source
+    character."""
     finder = EntityFinder(load_settings(ENTITIES))
     kinds = hashlib.sha256(finder.settings.model_dump_json().encode()).hexdigest()[:8]
     norm = ("norm", NORMALISATION)
@@ -121,10 +123,10 @@ def _texts(pairs: Pairs) -> tuple[list[str], list[str]]:
 def estimates(
     scores: Mapping[tuple[str, str], np.ndarray], resamples: Resamples
 ) -> dict[tuple[str, str], Estimate]:
-    """The estimate of each column of scores.
+    """Returns the estimate of each column of scores.
 
-    scores: (system, measure) -> float64, shape (rows,), NaN where there is no score. resamples: of
-    these rows. A column's interval comes from the resamples in which it has a score.
+    scores: (system, measure) -> float64, shape (rows,), NaN for no score. resamples: of these rows.
+    A column's interval comes from the resamples in which it has a score.
     """
     columns = np.column_stack([*scores.values()])
     there = ~np.isnan(columns)

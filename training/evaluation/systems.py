@@ -1,4 +1,4 @@
-"""The systems that are compared: columns of a table, files of paraphrases, models."""
+"""Loads the compared systems: columns of a table, files of paraphrases, models."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class System:
 def read_table(
     path: str, source: str, columns: Sequence[str], limit: int | None, close_spaces: bool
 ) -> tuple[list[str], dict[str, list[str | None]], int]:
-    """Sources, the texts of the other columns, and how many rows have no source and are left
-    out."""
+    """Returns the sources, the texts of the other columns, and the number of rows left out for lack
+    of a source."""
     check_extension(path, TABLES)
     names = [*dict.fromkeys([source, *columns])]
     rows = [*islice(read_columns(path, names), limit)]
@@ -53,13 +53,13 @@ def read_table(
 
 
 def from_columns(named: Sequence[str], texts: dict[str, list[str | None]]) -> list[System]:
-    """The systems NAME=COLUMN of --system."""
+    """Returns the systems NAME=COLUMN of --system."""
     pairs = map(split_name, named)
     return [System(name, f"column {column}", texts[column]) for name, column in pairs]
 
 
 def clean(text: str | None, close_spaces: bool) -> str | None:
-    """The text normalised; None where it has none."""
+    """Returns the normalised text; None if it is empty."""
     if text is None or not has_text(text):
         return None
     text = normalise(text)
@@ -67,7 +67,7 @@ def clean(text: str | None, close_spaces: bool) -> str | None:
 
 
 def from_generations(text: str, sources: Sequence[str], close_spaces: bool) -> System:
-    """The system NAME=FILE of --generations. Raises ValueError where no source matches."""
+    """Returns the system NAME=FILE of --generations. Raises ValueError if no source matches."""
     name, file = split_name(text)
     check_extension(file, TABLES)
     best: dict[str | None, str | None] = {}
@@ -82,7 +82,7 @@ def from_generations(text: str, sources: Sequence[str], close_spaces: bool) -> S
 def from_model(
     text: str, sources: Sequence[str], decoding: Decoding, ranking: Ranking, loading: Loading
 ) -> System:
-    """The system NAME=FOLDER of --model, which writes its paraphrases now."""
+    """Returns the system NAME=FOLDER of --model, which writes its paraphrases now."""
     name, folder = split_name(text)
     generator = load_generator(folder, loading.device, loading.precision)
     different = [*dict.fromkeys(sources)]
@@ -103,7 +103,7 @@ def from_model(
 
 
 def _in_words(decoding: Decoding, ranking: Ranking, loading: Loading) -> str:
-    """How a model wrote, for the report."""
+    """Describes how a model wrote, for the report."""
     by_metric = ranking.rank_by == "spscore"
     parts = (
         (True, f"{decoding.beams} beams"),
@@ -121,13 +121,13 @@ def _in_words(decoding: Decoding, ranking: Ranking, loading: Loading) -> str:
 
 
 def split_name(text: str) -> tuple[str, str]:
-    """(name, rest) of NAME=REST; of anything else its last part and itself."""
+    """Returns (name, rest) of NAME=REST; for other text, its last part and the text itself."""
     name, equals, rest = text.partition("=")
     return (name, rest) if equals else (Path(text).name, text)
 
 
 def check_names(names: Sequence[str], people: bool = False) -> None:
-    """Raises ValueError for a name that is missing, taken or given twice, and for no system.
+    """Raises ValueError for a name that is missing, taken or repeated, and if there is no system.
 
     people: there are references, which can be evaluated without a system.
     """

@@ -1,4 +1,4 @@
-"""Scores of every system on every source, and the cases that a report shows."""
+"""Scores every system on every source, and chooses the cases that a report shows."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from gaixie.udfs.command_line import say
 from gaixie.udfs.metrics import Pairs
 
 Scores = dict[tuple[str, str], np.ndarray]
-"""(system, measure) -> float64, shape (rows,), NaN where the system has no paraphrase."""
+"""Maps (system, measure) to float64, shape (rows,), NaN where the system has no paraphrase."""
 
 
 def score(sources: Sequence[str], systems: Sequence[System], measures: Sequence[Measure]) -> Scores:
-    """Every measure of every system."""
+    """Returns every measure of every system."""
     scores = {}
     for system in systems:
         rows = [row for row, text in enumerate(system.paraphrases) if text is not None]
@@ -35,7 +35,8 @@ def score(sources: Sequence[str], systems: Sequence[System], measures: Sequence[
 def cases(
     sources: Sequence[str], systems: Sequence[System], scores: Scores, count: int, seed: int
 ) -> list[dict[str, Any]]:
-    """Some sources that every system has a paraphrase of, drawn by seed, in the table's order."""
+    """Draws some sources, by seed, for which every system has a paraphrase; keeps the table's
+    order."""
     first: dict[str, int] = {}
     for row, source in enumerate(sources):
         if all(system.paraphrases[row] for system in systems):
@@ -58,7 +59,7 @@ def cases(
 def sentence_table(
     sources: Sequence[str], systems: Sequence[System], scores: Scores, measures: Sequence[Measure]
 ) -> pa.Table:
-    """A row for each source and system, the scores null where there is none."""
+    """Returns a row for each source and system; scores are null without a paraphrase."""
     columns: dict[str, Any] = {
         "source": [source for _ in systems for source in sources],
         "system": [system.name for system in systems for _ in sources],

@@ -1,1 +1,1 @@
-"""The steps of a training: the controller, checkpoints, validation, the log."""
+"""Trains step by step: the controller, checkpoints, validation, the log."""

@@ -1,5 +1,4 @@
-"""What a run computes with: precision, data parallelism or DeepSpeed, and the tracker of its
-curves."""
+"""Sets up precision, data parallelism or DeepSpeed, and the tracker of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from accelerate.utils import DistributedDataParallelKwargs, DistributedType, par
 from gaixie.training.settings import Settings, Switch
 
 AMPERE = (8, 0)
-"""The CUDA capability from which on tensor cores compute in bfloat16 and TF32."""
+"""The CUDA capability from which tensor cores compute in bfloat16 and TF32."""
 
 
 PEAKS = {
@@ -27,7 +26,8 @@ PEAKS = {
     "A10": 125e12,
     "L4": 121e12,
 }
-"""Operations a second of GPUs in bfloat16, without sparsity, by their makers' data sheets."""
+"""Peak operations a second of GPUs in bfloat16, without sparsity, from their makers' data
+sheets."""
 
 
 class Precision(NamedTuple):
@@ -38,16 +38,16 @@ class Precision(NamedTuple):
 
     @classmethod
     def of(cls, bf16: Switch, tf32: Switch, capability: tuple[int, int] | None) -> Precision:
-        """What two settings mean on a device. capability: of CUDA; None for any other device."""
+        """Resolves two settings for a device. capability: of CUDA; None for any other device."""
         there = capability is not None and capability >= AMPERE
         return cls(*(there if switch == "auto" else switch for switch in (bf16, tf32)))
 
     def in_words(self) -> str:
-        """The precision for the log."""
+        """Returns the precision in words, for the log."""
         return f"{'bfloat16' if self.bf16 else 'float32'}, TF32 {'on' if self.tf32 else 'off'}"
 
     def set_up(self, accelerator: Accelerator) -> None:
-        """Switches TF32. All ranks call it; raises ValueError on each where they would differ."""
+        """Switches TF32. All ranks call it; each raises ValueError if they would differ."""
         own = torch.tensor([self], dtype=torch.int64, device=accelerator.device)
         if len(accelerator.gather(own).unique(dim=0)) > 1:
             raise ValueError("bf16, tf32: auto differs between the GPUs: expected true or false")
@@ -55,19 +55,19 @@ class Precision(NamedTuple):
 
 
 def lowest_capability() -> tuple[int, int] | None:
-    """CUDA's capability that all GPUs of this machine have; None where the run is not on GPUs."""
+    """Returns the lowest CUDA capability of this machine's GPUs; None if the run uses no GPU."""
     if parse_flag_from_env("ACCELERATE_USE_CPU") or not torch.cuda.is_available():
         return None
     return min(map(torch.cuda.get_device_capability, range(torch.cuda.device_count())))
 
 
 class Utilisation:
-    """Model FLOPs utilisation (Chowdhery et al. 2022, PaLM, appendix B) of what all ranks train.
+    """Computes the model FLOPs utilisation (Chowdhery et al. 2022, PaLM, appendix B) of all ranks.
 
-    A token costs six operations for each weight that it passes: a source's tokens those of the
-    encoder's layers, a paraphrase's those of the decoder's and of the output layer. Attention is
-    left out, as sentences are short. The peak is the maker's for a GPU of PEAKS, else what a
-    product of matrices reaches here.
+    A token costs six operations for each weight that it passes: a source's tokens pass the
+    encoder's layers, a paraphrase's the decoder's and the output layer. Attention is ignored, since
+    sentences are short. The peak is the maker's figure for a GPU of PEAKS, otherwise the speed of a
+    matrix product measured here.
     """
 
     def __init__(self, accelerator: Accelerator, model: Any, precision: Precision):
@@ -80,18 +80,18 @@ class Utilisation:
         self.peak = accelerator.num_processes * peak_flops(accelerator.device, precision)
 
     def of(self, sources: int, paraphrases: int) -> float:
-        """Seconds that so many tokens take at the peak."""
+        """Returns the seconds that so many tokens take at the peak."""
         encoder, decoder = self.weights
         return 6 * (sources * encoder + paraphrases * decoder) / self.peak
 
 
 def _size(parameter: Any) -> int:
-    """Elements of a weight, which under ZeRO-3 may be an empty vector here."""
+    """Returns the elements of a weight, which under ZeRO-3 may be an empty vector here."""
     return getattr(parameter, "ds_numel", parameter.numel())
 
 
 def peak_flops(device: torch.device, precision: Precision) -> float:
-    """Operations a second of one device in a run's precision."""
+    """Returns the peak operations a second of one device in a run's precision."""
     dtype, size = torch.bfloat16 if precision.bf16 else torch.float32, 1_024
     if device.type == "cuda":
         name, size = torch.cuda.get_device_name(device), 8_192
@@ -109,17 +109,18 @@ def peak_flops(device: torch.device, precision: Precision) -> float:
 def prepare(
     accelerator: Accelerator, model: torch.nn.Module, optimizer: Any, settings: Settings
 ) -> tuple[torch.nn.Module, Any]:
-    """Model and optimiser as the backend has them. Loaders stay as they are: they are sharded."""
+    """Prepares model and optimiser for the backend. Loaders are already sharded, so they stay
+    unchanged."""
     module: Any
     for module in model.modules():  # ranks would drop different layers, and wait for each other
         if getattr(module, "layerdrop", 0) and accelerator.num_processes > 1:
             module.layerdrop = 0.0
     accelerator.ddp_handler = DistributedDataParallelKwargs(
-        broadcast_buffers=False,  # tables of positions and zeros: no step changes them
+        broadcast_buffers=False,  # tables of positions and zeros, which no step changes
         find_unused_parameters=False,  # all are used, see step.freeze_unused
     )
     if accelerator.distributed_type == DistributedType.DEEPSPEED:
-        # It would take the first from a loader, and clips by its own configuration.
+        # DeepSpeed would take the size from a loader, and clips by its own configuration.
         config = accelerator.state.deepspeed_plugin.deepspeed_config
         config["train_micro_batch_size_per_gpu"] = min(
             settings.batch.micro_pairs, settings.batch.pairs // accelerator.num_processes
@@ -129,9 +130,9 @@ def prepare(
 
 
 def tracker_of(settings: Settings) -> str | None:
-    """The tracker, as accelerate takes it. Raises ValueError where its package is missing.
+    """Returns the tracker, as accelerate takes it. Raises ValueError if its package is missing.
 
-    accelerate itself would pass over it without a word.
+    accelerate itself would silently ignore it.
     """
     if settings.tracking == "wandb" and find_spec("wandb") is None:
         raise ValueError(
@@ -141,10 +142,10 @@ def tracker_of(settings: Settings) -> str | None:
 
 
 def tracker_options(settings: Settings, step: int) -> dict[str, dict[str, Any]]:
-    """What the tracker is opened with. step: the last one that it may have already.
+    """Returns the options to open the tracker with. step: the last one that it may already have.
 
-    TensorBoard drops what a run that was killed had written after it. In Weights & Biases each
-    start of the command is a run; those of one output have one group.
+    TensorBoard then drops what a killed run had written after it. In Weights & Biases, each start
+    of the command is a run, and the runs of one output share a group.
     """
     output = Path(settings.output)
     wandb = {

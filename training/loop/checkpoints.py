@@ -1,18 +1,18 @@
-"""Checkpoints of a run: saved whole or not at all, pruned, found again, and mirrored to a store.
+"""Saves a run's checkpoints whole or not at all, prunes, finds and mirrors them to a store.
 
     OUTPUT/checkpoints/step-00001200/     accelerator.save_state: weights and optimiser
-                       state.json         where the run stands, see RunState, and its settings
-                       history.jsonl      as it was, so that a resumed run repeats no line;
+                       state.json         the run's RunState and its settings
+                       history.jsonl      as at that step, so that a resumed run repeats no line
                        log.jsonl          likewise
 
-A folder is written as ``.part-step-…`` and renamed by the main process once all ranks are done.
-What is kept: the newest `keep`, and those that hold the best weights which one of these refers to.
-On several nodes OUTPUT is a folder that all of them see.
+A folder is written as ``.part-step-…``; the main process renames it once all ranks are done. The
+newest `keep` checkpoints are kept, and those with the best weights to which one of them refers. On
+several nodes, OUTPUT is a folder that all of them see.
 
-The mirror gets the same folders, file by file, and a ``COMPLETE`` last; it is written in a thread
-while training goes on: no rank waits for a slow store before the end. What is still on its way when
-the next checkpoint is written goes with that one. A store that fails is reported and tried again
-likewise.
+The mirror gets the same folders, file by file, and a ``COMPLETE`` last. A thread writes it while
+training goes on, so no rank waits for a slow store before the end. Files still waiting when the
+next checkpoint is written are sent with it. A store that fails is reported and retried in the same
+way.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NAME = re.compile(r"step-(\d+)")
 
 @dataclass(frozen=True)
 class RunState:
-    """Where a run stands after a step; the same on every rank."""
+    """The state of a run after a step; the same on every rank."""
 
     step: int = 0
     """Optimiser steps so far, over all stages."""
@@ -86,7 +86,8 @@ class Checkpoints:
     # Saving
 
     def save(self, state: RunState) -> None:
-        """Raises OSError where the folder cannot be written; the last checkpoint is still there."""
+        """Saves a checkpoint. Raises OSError if the folder cannot be written; the last one
+        survives."""
         target = self.path(state.step)
         part = target.with_name(f".part-{target.name}")
         main = self.accelerator.is_main_process
@@ -119,7 +120,7 @@ class Checkpoints:
         self.accelerator.wait_for_everyone()
 
     def path(self, step: int) -> Path:
-        """The folder of the checkpoint of a step."""
+        """Returns the folder of a step's checkpoint."""
         return self.folder / f"step-{step:08}"
 
     def _prune(self) -> None:
@@ -135,12 +136,13 @@ class Checkpoints:
     # Resuming
 
     def find(self, resume: bool) -> RunState | None:
-        """The newest whole checkpoint, here or in the mirror, ready to be loaded; None without any.
+        """Finds the newest whole checkpoint, here or in the mirror, ready to be loaded; None if
+        there is none.
 
-        From here on OUTPUT is this run's, until close or the end of its main process. Logs are put
-        back to what they were. Raises ValueError where another run has OUTPUT, for a checkpoint of
-        other settings, or of another backend or number of processes where that matters, and without
-        `resume` for any.
+        From here on OUTPUT belongs to this run, until close or the end of its main process. Logs
+        are restored to the checkpoint. Raises ValueError if another run holds OUTPUT; for a
+        checkpoint of other settings, or of another backend or number of processes if that matters;
+        and, without `resume`, for any checkpoint.
         """
         answer: list[Any] = [None, None]
         if self.accelerator.is_main_process:
@@ -168,7 +170,7 @@ class Checkpoints:
         elif self.mirror:
             self._fetch()
         steps = _steps(self.folder)
-        for name in LOGS:  # also those of a run that was killed before its first checkpoint
+        for name in LOGS:  # including those of a run that was killed before its first checkpoint
             if not steps or not (self.path(steps[-1]) / name).exists():
                 (self.output / name).unlink(missing_ok=True)
         if not steps:
@@ -179,7 +181,8 @@ class Checkpoints:
         return description["progress"]
 
     def _claim(self) -> None:
-        """Makes OUTPUT this run's, by a lock that loaders do not share and SIGKILL gives back."""
+        """Claims OUTPUT for this run by a lock that loaders do not share and that SIGKILL
+        releases."""
         self.output.mkdir(parents=True, exist_ok=True)
         self._lock = os.open(self.output / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
         try:
@@ -190,12 +193,12 @@ class Checkpoints:
                 f"{self.output}: another run writes there, {holder}; take another output"
             ) from None
         except OSError:
-            return  # a file system without locks
+            return  # the file system has no locks
         os.truncate(self._lock, 0)
         os.write(self._lock, f"process {os.getpid()} of {socket.gethostname()}".encode())
 
     def load(self, step: int) -> None:
-        """Weights and optimiser as they were after a step."""
+        """Restores the weights and the optimiser of a step."""
         self.accelerator.load_state(str(self.path(step)))
 
     def _read(self, step: int) -> dict[str, Any]:
@@ -230,7 +233,7 @@ class Checkpoints:
             self._upload = self._uploader.submit(self._mirror, self._sending)
 
     def _mirror(self, steps: list[int]) -> None:
-        """Makes the mirror hold these steps and no others."""
+        """Makes the mirror hold exactly these steps."""
         try:
             there = self._mirrored()
             for step in steps:
@@ -240,19 +243,18 @@ class Checkpoints:
             for step in there:
                 if step not in steps:
                     folder = storage.join(self.mirror, self.path(step).name)
-                    storage.delete(storage.join(folder, COMPLETE))  # half a folder is none
+                    storage.delete(storage.join(folder, COMPLETE))  # a part must not look whole
                     storage.delete(folder)
         except OSError as error:
             say(f"mirror: {error}; tried again with the next checkpoint")
 
     def _mirrored(self) -> list[int]:
-        """Steps whose checkpoints are whole in the mirror."""
+        """Returns the steps whose checkpoints are complete in the mirror."""
         names = {"/".join(file.uri.rsplit("/", 2)[1:]) for file in storage.list_files(self.mirror)}
         return _steps_of(name.removesuffix(f"/{COMPLETE}") for name in names)
 
     def _fetch(self) -> None:
-        """Brings the mirror's newest checkpoint here, if it is newer, and that of its best
-        weights."""
+        """Fetches the mirror's newest checkpoint, if it is newer, and that of its best weights."""
         there, here = self._mirrored(), _steps(self.folder)
         if not there or (here and here[-1] >= there[-1]):
             return
@@ -277,9 +279,9 @@ class Checkpoints:
                 storage.copy(file.uri, storage.join(self._root, inner))
 
     def close(self) -> None:
-        """Waits for what is still on its way to the mirror, and gives OUTPUT back."""
+        """Waits for pending uploads to the mirror, and releases OUTPUT."""
         if self._uploader:
-            if self._upload:  # on the main process, which has saved
+            if self._upload:  # on a main process that has saved
                 self._upload.result()
                 self._prune()
                 if _steps(self.folder) != self._sending:
@@ -296,7 +298,7 @@ def _copy_logs(source: Path, target: Path) -> None:
 
 
 def _steps(folder: Path) -> list[int]:
-    """Steps of the checkpoints in a folder, in order."""
+    """Returns the steps of the checkpoints in a folder, in order."""
     return _steps_of(path.name for path in folder.glob("step-*"))
 
 

@@ -1,4 +1,4 @@
-"""When the curriculum goes on to the next stage, decided from evaluations: Figure 3 of the paper.
+"""Decides from evaluations when the curriculum goes on to the next stage: Figure 3 of the paper.
 
 Source: Chinese Sentence Paraphrasing, section 5.3 and Figure 3. A stage trains until its model is
 fitted, then the next, harder stage starts from the best model so far. Each evaluation has two
@@ -10,13 +10,13 @@ generated from validation sources.
     otherwise                        a miss → continue; `patience` in a row: the stage is fitted
     fitted, or a budget used up      → next stage; after the last stage → finish
 
-Decided here: the evaluations are of validation sources, where Figure 3 decides on the test set, so
-that the test set stays unseen. An unreadable evaluation is no miss and ends no row of misses, so
-that only a budget ends a stage that stays unreadable. The first readable score of a stage is its
-best. A score that is better by min_delta or less is a miss, and not kept.
+Where this departs from the paper or fills it in: evaluations use validation sources, where Figure 3
+uses the test set, so that the test set stays unseen. An unreadable evaluation is no miss and ends
+no row of misses, so only a budget ends a stage that stays unreadable. The first readable score of a
+stage is its best. A score that is better by min_delta or less is a miss, and is not kept.
 
-Nothing here trains, saves or reads a clock: `evaluate` maps a state and an evaluation to the next
-state and a decision, and every rank that is given the same values decides the same.
+Nothing here trains, saves or reads a clock. `evaluate` maps a state and an evaluation to the next
+state and a decision, so ranks with the same values decide the same.
 
   state = State()
   state, decision = evaluate(settings, state, step, seconds, accuracy, score)
@@ -36,7 +36,7 @@ CONTINUE, SAVE_BEST, NEXT_STAGE, FINISH = ACTIONS
 
 @dataclass(frozen=True)
 class State:
-    """Where a run stands between two evaluations."""
+    """The state of a run between two evaluations."""
 
     stage: int = 1
     evaluation: int = 0
@@ -88,11 +88,11 @@ def evaluate(
     score: float | None,
     measure: str = "mean SPScore-zh",
 ) -> tuple[State, Decision]:
-    """The state after an evaluation, and what to do.
+    """Returns the state after an evaluation, and what to do.
 
-    step, seconds: of the whole run up to here; they never go back, also where best weights were
-    restored or the run was resumed. accuracy: 0 to 1. score: mean SPScore-zh; may be None below the
-    accuracy from which it counts. measure: what the score is, for the reason.
+    step, seconds: of the whole run so far; they never decrease, even after best weights are
+    restored or the run is resumed. accuracy: 0 to 1. score: mean SPScore-zh; may be None at an
+    accuracy below which it does not count. measure: name of the score, for the reason.
     """
     number = state.evaluation + 1
     state = replace(state, evaluation=number, step=step, seconds=seconds)
@@ -127,12 +127,13 @@ def evaluate(
 
 
 def last_step(settings: ControllerSettings, state: State) -> int | None:
-    """The step at which the stage's budget is used up, and an evaluation due; None without one."""
+    """Returns the step that ends the stage's budget and needs an evaluation; None without a
+    budget."""
     return None if settings.max_steps is None else state.stage_step + settings.max_steps
 
 
 def _end_of_stage(settings: ControllerSettings, state: State) -> str | None:
-    """How the stage has ended, in words; None while it goes on."""
+    """Returns how the stage has ended, in words; None while it goes on."""
     if state.misses >= settings.patience:
         return "is fitted"
     steps, seconds = state.step - state.stage_step, state.seconds - state.stage_seconds
@@ -144,7 +145,7 @@ def _end_of_stage(settings: ControllerSettings, state: State) -> str | None:
 
 
 def _weights(state: State) -> str:
-    """Says which weights a stage that has ended leaves."""
+    """Returns, in words, which weights an ended stage leaves."""
     if state.best is None:
         return "it was never readable, so the current weights stay"
     return f"the best weights are those of evaluation {state.best_evaluation}, {state.best:.4f}"

@@ -1,4 +1,4 @@
-"""A plot of a run from its logs: loss, accuracy and score over the steps, stage by stage."""
+"""Plots a run from its logs: loss, accuracy and score over the steps, stage by stage."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 COLOURS = ("#dce9f7", "#e4f3dc", "#fbe9d6")
-"""Behind the stages."""
+"""Background colours of the stages."""
 
 
 def draw(output: Path) -> Path:
-    """OUTPUT/curriculum.png from log.jsonl and history.jsonl of a run; its path."""
+    """Draws OUTPUT/curriculum.png from a run's log.jsonl and history.jsonl, and returns its
+    path."""
     from matplotlib.figure import Figure  # takes a second to import
 
     log, history = (read_lines(output / name) for name in ("log.jsonl", "history.jsonl"))
@@ -44,7 +45,7 @@ def draw(output: Path) -> Path:
 
 
 def spans(log: list[dict[str, Any]], history: list[dict[str, Any]]) -> list[tuple[int, int]]:
-    """First and last step of each stage so far."""
+    """Returns the first and last step of each stage so far."""
     ends = [line["step"] for line in history if line["action"] in ("next stage", "finish")]
     last = max((line["step"] for line in log), default=0)
     if last > max(ends, default=0):
@@ -53,7 +54,7 @@ def spans(log: list[dict[str, Any]], history: list[dict[str, Any]]) -> list[tupl
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The JSON lines of a file; none where there is no file."""
+    """Returns the JSON lines of a file; none if it does not exist."""
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]

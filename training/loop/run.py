@@ -1,4 +1,4 @@
-"""One run of the curriculum, from its settings to the finished model."""
+"""Performs one run of the curriculum, from its settings to the finished model."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class OneRankError(RuntimeError):
 
 @contextmanager
 def one_rank() -> Iterator[None]:
-    """Errors in the block are this rank's own."""
+    """Marks errors in the block as this rank's own."""
     try:
         yield
     except (ValueError, OSError) as error:
@@ -73,12 +73,12 @@ def one_rank() -> Iterator[None]:
 
 
 class Stopped(Exception):
-    """SIGTERM came, and a checkpoint is saved."""
+    """Raised after SIGTERM, once a checkpoint is saved."""
 
 
 class Run:
-    """A run: everything is read and checked here, before the first step and before anything is
-    written."""
+    """A run. The constructor reads and checks everything before the first step and before it
+    writes."""
 
     def __init__(self, settings: Settings):
         self.settings = settings
@@ -121,11 +121,11 @@ class Run:
         self.log = RunLog(self.accelerator, settings, self.metric.signature(), work)
         self.state = RunState(controller=State(stage=settings.numbers[0]))
         self._told = False
-        # accelerate launch ends at SIGTERM without a word to a single process, which sees it go.
+        # At SIGTERM, accelerate launch ends without telling a single process, which must notice it.
         self._launcher = os.getppid() if "ACCELERATE_MIXED_PRECISION" in os.environ else None
 
     def _streams(self) -> dict[int, StageStream]:
-        """The pairs of each stage; of stage 0, denoising, the sentences."""
+        """Returns the pairs of each stage; for stage 0, denoising, the sentences."""
         settings = self.settings
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
         tokens = TokenFiles(settings.cache or self.output / "tokens", self._encoder())
@@ -139,10 +139,9 @@ class Run:
         return streams
 
     def _common_sources(self) -> pa.ChunkedArray:
-        """The sources that are paraphrased at every evaluation: some of each stage, in turn.
+        """Returns the sources that every evaluation paraphrases: some of each stage, in turn.
 
-        They are the same in all stages, so that a rise of their score from one to the next means
-        something.
+        They are the same in all stages, so that their scores can be compared between stages.
         """
         if given := self.settings.evaluation.sources:
             texts = [text for (text,) in read_columns(given, ["source"]) if text]
@@ -153,7 +152,7 @@ class Run:
         return pa.chunked_array([texts], pa.string())
 
     def _encoder(self, stage: int = 1) -> PairEncoder:
-        """What encodes the pairs of a stage."""
+        """Returns the encoder of a stage's pairs."""
         multiple = 8 if self.precision.bf16 else 1
         noise = None if stage else self.settings.denoising
         return PairEncoder(self.tokenizer, self.settings.max_length, multiple, noise)
@@ -163,8 +162,8 @@ class Run:
         self.console.print(text, markup=False)
 
     def describe(self) -> int:
-        """Says what would be trained, and on what."""
-        # Under ZeRO-3 a weight that was read is an empty vector here, and its size is elsewhere.
+        """Prints what would be trained, and on what."""
+        # Under ZeRO-3 a loaded weight is an empty vector here; its size is stored elsewhere.
         weights = sum(getattr(p, "ds_numel", p.numel()) for p in self.network.parameters())
         world, batch = self.accelerator.num_processes, self.settings.batch
         self.say(f"data: {self.corpus.name}, {self.corpus.uri}")
@@ -193,7 +192,7 @@ class Run:
             self.say(f"finished at step {saved.step:,}, before: {self.output / 'model'}")
             self.checkpoints.close()
             return 0
-        # Under DeepSpeed the weights may be elsewhere; it does without missing gradients.
+        # DeepSpeed may hold the weights elsewhere; it copes with missing gradients.
         if self.accelerator.distributed_type != DistributedType.DEEPSPEED:
             if unused := freeze_unused(self.network):
                 self.say(f"{len(unused)} weights stay as they are: {', '.join(unused)}")
@@ -238,11 +237,11 @@ class Run:
         if self.state.loader:
             loader.load_state_dict(self.state.loader)
         first = self.state.controller.stage_step
-        if self._evaluation_due() and self._evaluate():  # a run that was stopped just before it
+        if self._evaluation_due() and self._evaluate():  # if the run was stopped just before it
             return
         done, title = self.state.step - first, f"stage {number}"
         interval = Interval()
-        # Workers ignore SIGTERM: left to the end of Python, they would be waited for without end.
+        # Workers ignore SIGTERM: at its own end, Python would wait for them forever.
         with (
             closing(iter(loader)) as batches,
             Progress(title, own.max_steps, "steps", self.console, done) as shown,
@@ -276,8 +275,8 @@ class Run:
                 interval = Interval()
 
     def _log(self, interval: Interval, rate: float, shown: Progress) -> tuple[bool, bool]:
-        """Writes the interval's line. What all ranks agree on: whether to stop, whether time is
-        up."""
+        """Writes the interval's line. Returns what all ranks agree on: whether to stop, whether
+        time is up."""
         at, step = self.state.controller, self.state.step
         stop = self._told or self._launcher not in (None, os.getppid())
         agreed = interval.together(self.accelerator, stop, time.monotonic() - self._started)
@@ -285,7 +284,7 @@ class Run:
         self.state = replace(self.state, seconds=agreed.seconds)
         line = self.log.interval(agreed, step, at.stage, rate, self.state.loader or {})
         own, done = self.settings.stage(at.stage), step - at.stage_step
-        left = []  # seconds, by either budget
+        left = []  # seconds left by either budget
         if own.max_steps is not None:
             left.append((own.max_steps - done) * agreed.spent / len(agreed.losses))
         time_is_up = False
@@ -313,9 +312,10 @@ class Run:
         return due and at.step < step
 
     def _evaluate(self, save: bool = True) -> bool:
-        """Evaluates, does what the controller decides, and saves that; whether the stage has ended.
+        """Evaluates, acts on the controller's decision, and saves; returns whether the stage has
+        ended.
 
-        save: also where nothing else asks for a checkpoint.
+        save: whether to save a checkpoint even if nothing else asks for one.
         """
         at, step = self.state.controller, self.state.step
         settings = self.settings.of_controller(at.stage)
@@ -354,7 +354,7 @@ class Run:
             self._save()
         return ended
 
-    # What a run leaves
+    # The files that a run leaves
 
     def finish(self) -> None:
         """Writes OUTPUT/model. All ranks call it."""
@@ -365,13 +365,13 @@ class Run:
         self.accelerator.wait_for_everyone()
 
     def _write_model(self, name: str, complete: Callable[[Path, Path], None] | None = None) -> None:
-        """Writes the model as it is now, whole or not at all. All ranks call it: ZeRO-3 gathers.
+        """Writes the current model, whole or not at all. All ranks call it, since ZeRO-3 gathers.
 
-        complete: adds what else belongs there; it is given the folder, not yet in its place, and
+        complete: adds other files; it is given the folder, before it is moved to its place, and
         OUTPUT.
         """
         plain = self.accelerator.unwrap_model(self.model)
-        # Elsewhere it would give copies of tied weights, each to be written.
+        # Other calls would copy tied weights, and write each copy.
         zero3 = any(hasattr(parameter, "ds_id") for parameter in plain.parameters())
         weights = self.accelerator.get_state_dict(self.model) if zero3 else None
         if self.main:

@@ -1,7 +1,7 @@
-"""What a run writes about itself: log.jsonl, history.jsonl, settings.yaml, a tracker, the plot.
+"""Writes a run's records: log.jsonl, history.jsonl, settings.yaml, a tracker, the plot.
 
-An Interval collects the steps since the last line of log.jsonl on each rank. `together` adds the
-ranks' up, in the one message in which they also agree on the time and on whether to stop.
+An Interval collects the steps since the last line of log.jsonl on each rank. `together` adds up
+those of all ranks, in the one message by which they also agree on the time and on whether to stop.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ class Interval:
         self.started = time.monotonic()
 
     def add(self, done: Done, waiting: float, position: Position) -> None:
-        """Adds a step. position: behind the step's batch."""
+        """Adds a step. position: after the step's batch."""
         self.steps.append(done)
         self.positions.append(position)
         self.waiting += waiting
 
     def together(self, accelerator: Accelerator, stop: bool, seconds: float) -> Agreed:
-        """Sums over all ranks, which all call it.
+        """Sums over all ranks; all of them call it.
 
-        Losses stay on the device until here, so that no step waits for one.
+        Losses stay on the device until here, so that no step waits for them.
         """
         main = accelerator.is_main_process
         clock = [time.monotonic() - self.started, seconds] if main else [0.0, 0.0]
@@ -84,7 +84,7 @@ class Interval:
 
 
 class RunLog:
-    """Writes on the main process alone; the others may call it too."""
+    """Writes on the main process only; the others may call it too."""
 
     def __init__(
         self, accelerator: Accelerator, settings: Settings, signature: str, work: Utilisation
@@ -94,11 +94,10 @@ class RunLog:
         self.output = Path(settings.output)
         self.main = accelerator.is_main_process
         self._skipped = 0
-        """Steps in a row that changed nothing."""
+        """Consecutive steps that changed nothing."""
 
     def start(self, step: int) -> None:
-        """Writes settings.yaml and opens the tracker; TensorBoard keeps what it has up to a
-        step."""
+        """Writes settings.yaml and opens the tracker; TensorBoard keeps its records up to step."""
         if self.main:
             self.output.mkdir(parents=True, exist_ok=True)
             text = yaml.safe_dump(self.settings.model_dump(mode="json"), allow_unicode=True)
@@ -110,7 +109,7 @@ class RunLog:
     def interval(
         self, agreed: Agreed, step: int, stage: int, rate: float, loader: dict[str, Any]
     ) -> dict[str, Any]:
-        """The interval's line of log.jsonl, written."""
+        """Writes and returns the interval's line of log.jsonl."""
         line = {
             "step": step,
             "stage": stage,
@@ -130,10 +129,10 @@ class RunLog:
         return line
 
     def check(self, interval: Interval, agreed: Agreed, stream: StageStream, step: int) -> None:
-        """Looks at every step of the interval. step: its last one.
+        """Checks every step of the interval. step: its last one.
 
-        Raises ValueError for the first loss that is no number, and where too many steps in a row
-        had a gradient that was not finite; writes the pair_ids of the step's batch.
+        Raises ValueError for the first loss that is not a number, and after too many consecutive
+        steps with a gradient that is not finite; writes the pair_ids of the step's batch.
         """
         steps = zip(agreed.losses, agreed.skipped, interval.positions, strict=True)
         for number, (loss, skipped, after) in enumerate(steps, step - len(agreed.losses) + 1):
@@ -142,7 +141,7 @@ class RunLog:
                 continue
             path = self.output / f"not-finite-{number}.txt"
             if self.main:
-                with suppress(OSError, ValueError):  # the loss is what has to be said
+                with suppress(OSError, ValueError):  # the loss is the error to report
                     path.write_text("\n".join(stream.pair_ids(after)) + "\n", "utf-8")
             what = f"the loss is {loss}"
             if math.isfinite(loss):

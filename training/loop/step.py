@@ -1,9 +1,9 @@
-"""One optimiser step: its micro-batches, the exact loss over all ranks, and the learning rate.
+"""Performs one optimiser step: its micro-batches, the exact loss over all ranks, the learning rate.
 
-A batch of the stream is what one step learns from, whatever the number of ranks and the size of the
+One step learns from one batch of the stream, whatever the number of ranks and the size of the
 micro-batches: the loss is the mean over all label tokens of the batch. So two ranks take the same
-steps as one, but for rounding. Dropout depends on the seed, the step and the rank, not on what ran
-before, so that a resumed run goes on as if it had never stopped.
+steps as one, except for rounding. Dropout depends on the seed, the step and the rank, not on what
+ran before, so a resumed run continues as if it had never stopped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gaixie.training.settings import Settings, StageSettings
 
 @dataclass
 class Work:
-    """What a rank does in a step."""
+    """One rank's work in a step."""
 
     micro_batches: list[dict[str, torch.Tensor]]
     """See PairEncoder.tensors."""
@@ -38,13 +38,12 @@ class Work:
     """Tokens of sources and paraphrases on this rank."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Between processes as arrays: each tensor would go by a file and a connection of its
-        own."""
+        """Pickles tensors as arrays: each tensor would need a file and a connection of its own."""
         arrays = [{name: one.numpy() for name, one in m.items()} for m in self.micro_batches]
         return _work_of_arrays, (arrays, self.labels, self.tokens)
 
     def pin_memory(self) -> Work:
-        """For a DataLoader, which knows tensors alone."""
+        """Pins the tensors for DataLoader, which by itself only pins plain tensors."""
         pinned = [{name: one.pin_memory() for name, one in m.items()} for m in self.micro_batches]
         return replace(self, micro_batches=pinned)
 
@@ -58,9 +57,9 @@ class MicroBatches:
     """Cuts a rank's share of a batch into micro-batches; runs in worker processes.
 
     The pairs of a batch are sorted by length, so each micro-batch is padded to its own longest.
-    pairs: the most of a micro-batch. tokens: the most of it, with padding: short sentences then
-    make larger ones. All ranks cut at the same pairs, as under ZeRO-3 they call the model equally
-    often.
+    pairs: maximum pairs of a micro-batch. tokens: its maximum tokens with padding, which allows
+    more short sentences. All ranks cut at the same pairs, since under ZeRO-3 they must call the
+    model equally often.
     """
 
     def __init__(self, encode: PairEncoder, pairs: int, tokens: int | None = None):
@@ -85,8 +84,8 @@ class MicroBatches:
         return Work(micro_batches, int(lengths[:, 1].sum()), read + sum(map(len, paraphrase)))
 
     def _bounds(self, lengths: np.ndarray) -> list[int]:
-        """Where micro-batches begin, and the last one's end. lengths: the longest of any rank,
-        (pairs, 2)."""
+        """Returns where micro-batches begin, and the last one's end. lengths: the longest on any
+        rank, shape (pairs, 2)."""
         bounds = [0]
         for end in range(1, len(lengths)):
             cells = (end + 1 - bounds[-1]) * lengths[bounds[-1] : end + 1].max(0).sum()
@@ -96,7 +95,7 @@ class MicroBatches:
 
 
 class Done(NamedTuple):
-    """What a step has done, of this rank alone where it says so."""
+    """The results of a step; those of this rank alone say so."""
 
     loss: torch.Tensor
     """This rank's share: the sum over the ranks is the mean loss of a token."""
@@ -116,16 +115,16 @@ def train_step(
     label_smoothing: float,
     clip: float,
 ) -> Done:
-    """Forward and backward over the micro-batches, then one step of the optimiser.
+    """Runs forward and backward over the micro-batches, then one step of the optimiser.
 
-    Nothing here waits for the device: what has to be known is counted where the batch is made.
+    Nothing here waits for the device: all necessary counts are taken where the batch is made.
 
-    A gradient that is infinite or NaN, from a loss that may well be finite, changes no weight. That
-    is decided on the device, so that no step waits for it; DeepSpeed's optimiser has its own way.
+    An infinite or NaN gradient, which a finite loss can cause, changes no weight. The device
+    decides this, so that no step waits for it; DeepSpeed's optimiser has its own way.
 
     Every rank has the same number of micro-batches. Gradients are averaged over the ranks, and
-    backward divides by gradient_accumulation_steps (DeepSpeed does, and Accelerate where it does
-    not); both are made good here.
+    backward divides by gradient_accumulation_steps (in DeepSpeed, otherwise in Accelerate); both
+    are corrected here.
     """
     scale = accelerator.num_processes * accelerator.gradient_accumulation_steps
     loss = torch.zeros((), device=accelerator.device)
@@ -138,12 +137,12 @@ def train_step(
             part = token_losses(accelerator, model, micro, label_smoothing) / work.labels
             accelerator.backward(part * scale)
         loss += part.detach()
-    if accelerator.distributed_type == DistributedType.DEEPSPEED:  # whose backward does all of it
+    if accelerator.distributed_type == DistributedType.DEEPSPEED:  # its backward does everything
         skipped += model.skipped_steps - skipped_before
     else:
         norm = accelerator.clip_grad_norm_(model.parameters(), clip)
         skipped = (~torch.isfinite(norm)).float()
-        optimizer.optimizer.found_inf = skipped  # what a GradScaler tells a fused optimiser
+        optimizer.optimizer.found_inf = skipped  # as a GradScaler tells a fused optimiser
         optimizer.step()
         optimizer.zero_grad()
     return Done(loss, work.tokens, skipped, work.labels)
@@ -152,7 +151,7 @@ def train_step(
 def token_losses(
     accelerator: Accelerator, model: torch.nn.Module, micro: dict[str, Any], label_smoothing: float
 ) -> torch.Tensor:
-    """The sum of the losses of a micro-batch's label tokens, in float32."""
+    """Returns the sum of the losses of a micro-batch's label tokens, in float32."""
     logits, labels = predict(accelerator, model, micro)
     return cross_entropy(logits.float(), labels, reduction="sum", label_smoothing=label_smoothing)
 
@@ -160,11 +159,10 @@ def token_losses(
 def predict(
     accelerator: Accelerator, model: torch.nn.Module, micro: dict[str, Any]
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """(logits, labels) of a micro-batch's label tokens, teacher-forced: shapes (places, tokens),
-    (places,).
+    """Returns (logits, labels) of a micro-batch's label tokens, teacher-forced: shapes (places,
+    tokens), (places,).
 
-    Logits of padding would be the larger part of some: the output layer is given the places of
-    labels alone.
+    The output layer gets only the places of labels: most logits of some batches would be padding.
     """
     names = ("input_ids", "attention_mask", "labels", "places")
     ids, mask, labels, places = (
@@ -172,14 +170,15 @@ def predict(
     )
     plain = accelerator.unwrap_model(model)
     masks = {"attention_mask": mask}
-    # transformers asks the device whether a mask of pairs and places hides anything, and waits.
+    # Given a mask of pairs and places, transformers asks the device if it hides anything, and
+    # waits.
     if plain.config.model_type == "bart" and plain.config._attn_implementation == "sdpa":
         causal = torch.ones(2 * labels.shape[1:], dtype=torch.bool, device=labels.device).tril()
         masks = {
             "attention_mask": mask.bool()[:, None, None],
             "decoder_attention_mask": causal[None, None],
         }
-    # Labels handed to the model would make it compute a loss of its own as well.
+    # Given labels, the model would compute its own loss as well.
     read = decoder_ids(plain, labels)
     with only_places(plain.get_output_embeddings(), places):
         answer = model(input_ids=ids, decoder_input_ids=read, use_cache=False, **masks)
@@ -187,17 +186,17 @@ def predict(
 
 
 class _Places:
-    """The hook of an output layer: it sees no more than some places of (pairs, longest, width).
+    """A hook that shows an output layer only some places of (pairs, longest, width).
 
-    The places lie here and not in the layer, whose tensors a compiled model takes for constants: it
-    would be compiled again for every number of labels. There is one hook for good, for a model is
-    compiled again where hooks change, too.
+    The places are stored here and not in the layer: a compiled model takes its tensors for
+    constants, and would be compiled again for every number of labels. The hook is never removed,
+    since a change of hooks also compiles the model again.
     """
 
     places: torch.Tensor | None = None
 
     def __call__(self, head: Any, arguments: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-        if self.places is None:  # a model that generates
+        if self.places is None:  # while the model generates
             return arguments
         hidden, *rest = arguments
         return hidden.flatten(0, 1).index_select(0, self.places), *rest
@@ -205,7 +204,7 @@ class _Places:
 
 @contextmanager
 def only_places(head: Any, places: torch.Tensor) -> Iterator[None]:
-    """Has an output layer see these places of its flattened input alone."""
+    """Makes an output layer see only these places of its flattened input."""
     hooks = [hook for hook in head._forward_pre_hooks.values() if isinstance(hook, _Places)]
     if not hooks:
         hooks = [_Places()]
@@ -218,15 +217,15 @@ def only_places(head: Any, places: torch.Tensor) -> Iterator[None]:
 
 
 def seed_step(seed: int, step: int, rank: int) -> None:
-    """Random numbers of one step of one rank."""
+    """Seeds torch for one step of one rank."""
     torch.manual_seed((seed * 1_000_003 + step) * 1_009 + rank)
 
 
 def lr_at(step: int, stage: StageSettings, decay: str, min_share: float) -> float:
-    """The learning rate of a stage's step, counted from 1.
+    """Returns the learning rate of a stage's step, counted from 1.
 
-    It rises linearly over the warm-up to the stage's learning rate, and falls (``linear`` or
-    ``cosine``) to min_share of it at the last step of the stage's budget; without a budget of
+    It rises linearly over the warm-up to the stage's learning rate, then falls (``linear`` or
+    ``cosine``) to min_share of it at the last step of the stage's budget. Without a budget of
     steps, or with ``constant``, it stays.
     """
     peak, warmup = stage.learning_rate, stage.warmup_steps
@@ -240,10 +239,10 @@ def lr_at(step: int, stage: StageSettings, decay: str, min_share: float) -> floa
 
 
 def make_optimizer(model: Any, settings: Settings) -> torch.optim.AdamW:
-    """AdamW; biases and the weights of norms do not decay.
+    """Returns AdamW; biases and the weights of norms do not decay.
 
-    ``scale`` of a group: its share of the learning rate. The encoder has one of its own, and with
-    it the embeddings, which are the encoder's too; at 0 they are frozen.
+    ``scale`` of a group: its share of the learning rate. The encoder has its own, which also
+    applies to the embeddings, as they are the encoder's too; at 0 they are frozen.
     """
     groups: dict[tuple[bool, float], list[torch.nn.Parameter]] = {}
     encoder = {id(parameter) for parameter in model.get_encoder().parameters()}
@@ -251,7 +250,7 @@ def make_optimizer(model: Any, settings: Settings) -> torch.optim.AdamW:
         scale = settings.encoder_learning_rate if id(parameter) in encoder else 1.0
         parameter.requires_grad_(parameter.requires_grad and scale > 0)
         if parameter.requires_grad:
-            # Under ZeRO-3 a weight is an empty vector here, and its shape is elsewhere.
+            # Under ZeRO-3 a weight is an empty vector here; its shape is stored elsewhere.
             shape = getattr(parameter, "ds_shape", parameter.shape)
             groups.setdefault((len(shape) > 1, scale), []).append(parameter)
     return torch.optim.AdamW(
@@ -270,13 +269,13 @@ def make_optimizer(model: Any, settings: Settings) -> torch.optim.AdamW:
 
 
 def freeze_unused(model: Any) -> list[str]:
-    """Freezes the weights that no loss depends on, for which data parallel training would wait;
-    their names.
+    """Freezes the weights that no loss depends on, and returns their names.
 
-    A pretrained encoder may have some, as BERT's pooler is. They would never change, anyway.
+    Data parallel training would wait for their gradients. A pretrained encoder may have such
+    weights, like BERT's pooler; they would never change anyway.
     """
     training = model.training
-    model.eval()  # all layers, whatever their dropout
+    model.eval()  # sets all layers, whatever their dropout
     ids = torch.full((1, 2), end_tokens(model)[0])
     read = decoder_ids(model, ids)
     logits = model(input_ids=ids, decoder_input_ids=read, use_cache=False).logits
@@ -290,5 +289,5 @@ def freeze_unused(model: Any) -> list[str]:
 
 
 def accumulation(settings: Settings, world: int) -> int:
-    """Micro-batches of a whole batch on one rank."""
+    """Returns the number of micro-batches of a whole batch on one rank."""
     return -(-settings.batch.pairs // world // settings.batch.micro_pairs) or 1

@@ -1,8 +1,9 @@
-"""What the controller is told: token accuracy and mean SPScore-zh on validation pairs of a stage.
+"""Computes the controller's inputs: token accuracy and mean SPScore-zh on a stage's validation
+pairs.
 
-Each rank takes a stripe; the ranks' counts and sums are gathered and added up in one order, so that
-every rank has the same two numbers, to the last bit. Stripes are filled with rows that do not
-count, as under ZeRO-3 every rank has to call the model equally often.
+Each rank takes a stripe. The ranks' counts and sums are gathered and added up in one order, so
+every rank has the same two numbers, to the last bit. Stripes are padded with rows that do not
+count, since under ZeRO-3 every rank must call the model equally often.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ SAMPLES = 3
 
 @dataclass(frozen=True)
 class Found:
-    """What an evaluation has measured."""
+    """The results of an evaluation."""
 
     accuracy: float
     """Share of the stage's label tokens that are predicted, given those before them; 0 to 1."""
@@ -49,14 +50,14 @@ def validate(
     metric: Metric,
     micro_pairs: int,
 ) -> Found:
-    """Accuracy on pairs; and, above an accuracy of `readable`, the score of paraphrases of the
-    first settings.generate sources. All ranks call it with the same arguments.
+    """Returns accuracy on pairs and, above an accuracy of `readable`, the score of paraphrases of
+    the first settings.generate sources. All ranks call it with the same arguments.
 
-    micro_pairs: what fits into memory with all its logits, as in training.
+    micro_pairs: pairs that fit into memory with all their logits, as in training.
     """
     model.eval()
     try:
-        # Compiled, a model would be compiled again for all the shapes that generation has.
+        # A compiled model would be compiled again for all shapes of generation.
         with torch.no_grad(), torch.compiler.set_stance("force_eager"):
             accuracy = token_accuracy(accelerator, model, encode, pairs, micro_pairs)
             if accuracy <= readable:
@@ -78,15 +79,16 @@ def token_accuracy(
     pairs: pa.Table,
     batch_size: int,
 ) -> float:
-    """Share of label tokens that the model predicts given those before them, over all ranks."""
-    # In order of length, so that a batch has little padding.
+    """Returns the share of label tokens that the model predicts from those before them, over all
+    ranks."""
+    # Sorted by length, so that a batch has little padding.
     lengths = pc.utf8_length(pairs["source"]).to_numpy()
     rows, counts = stripe(accelerator, np.argsort(lengths, kind="stable"))
     right = total = 0
     for start in range(0, len(rows), batch_size):
         part = pairs.take(rows[start : start + batch_size])
         columns = (part[name].to_pylist() for name in ("source", "paraphrase"))
-        # The seed of a sentence's noise is its place, so that it is the same at every evaluation.
+        # A sentence's noise is seeded by its place, so it is the same at every evaluation.
         options = {"noise": rows[start : start + batch_size].tolist()} if encode.noise else {}
         batch = encode(*columns, **options)
         with accelerator.autocast():
@@ -106,10 +108,12 @@ def mean_score(
     settings: Evaluation,
     metric: Metric,
 ) -> tuple[float, list[list[str]]]:
-    """Mean score of the paraphrases of sources over all ranks, and a few samples of this rank.
+    """Returns the mean score of the paraphrases of sources over all ranks, and a few samples of
+    this rank.
 
-    Every rank calls the model's generate() equally often, each time with sources of one limit of
-    new tokens: under ZeRO-3 a call of one rank is a call of all. Sources without text do not count.
+    Every rank calls the model's generate() equally often, each time with sources that share one
+    limit of new tokens: under ZeRO-3, one rank's call is a call of all. Sources without text do not
+    count.
     """
     generator = Generator(accelerator.unwrap_model(model), encode.tokenizer)
     decoding = Decoding(settings.num_beams, degree=settings.degree, batch_size=settings.batch_size)
@@ -135,13 +139,13 @@ def mean_score(
 
 
 def stripe(accelerator: Accelerator, order: np.ndarray) -> tuple[np.ndarray, torch.Tensor]:
-    """This rank's rows, equally many on each, and which of them count."""
+    """Returns this rank's rows, equally many on each rank, and which of them count."""
     world, rank = accelerator.num_processes, accelerator.process_index
     places = np.arange(rank, -(-len(order) // world) * world, world)
     return order[np.minimum(places, len(order) - 1)], torch.from_numpy(places < len(order))
 
 
 def add_up(accelerator: Accelerator, *values: float) -> list[Any]:
-    """The sums of values over all ranks, the same on each."""
+    """Returns the sums of values over all ranks, the same on each."""
     own = torch.tensor([values], dtype=torch.float64, device=accelerator.device)
     return accelerator.gather(own).cpu().numpy().sum(axis=0).tolist()

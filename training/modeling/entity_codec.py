@@ -1,7 +1,7 @@
-"""Sentences to token ids and back, with the entities of a sentence in a table beside its ids.
+"""Converts sentences to token ids and back, with a table of each sentence's entities.
 
-An *entity table* is a string of JSON: indexed token -> the text that it stands for, as
-``{"<date_1>": "2024年3月"}``. training/modeling/tokenizer.py says what a sentence becomes.
+An *entity table* is a JSON string that maps indexed tokens to the texts they stand for, such as
+``{"<date_1>": "2024年3月"}``. training/modeling/tokenizer.py says how a sentence is encoded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EntityText = tuple[str, str]
 
 
 class EntityCodec:
-    """Encodes and decodes under one vocabulary."""
+    """Encodes and decodes with one vocabulary."""
 
     def __init__(
         self,
@@ -33,21 +33,21 @@ class EntityCodec:
         degrees: int = 0,
         locations: Collection[str] = (),
     ):
-        """tokens: all of them, in the order of their ids. word_characters, indices, locations: as
-        in from_words.
+        """tokens: all tokens in the order of their ids. word_characters, indices, locations: see
+        from_words.
 
-        degrees: how many tokens of a degree there are.
+        degrees: number of degree tokens.
         """
         self.tokens = tokens
         self.ids = {token: index for index, token in enumerate(tokens)}
         self.word_characters, self.indices = word_characters, indices
         self.missing_entities = 0
-        """Indexed tokens that decoding has dropped, as their sentence's table did not have them."""
+        """Indexed tokens that decoding has dropped, since their sentence's table lacked them."""
         self._first_byte = self.ids[BYTES[0]]
         self._special = len(SPECIAL) + degrees
         self.entity_ids = range(self._special, self._first_byte)
-        """Of indexed tokens."""
-        # What text may become: no token of another sort, whatever the text says.
+        """Ids of indexed tokens."""
+        # Tokens that text may become; text that looks like another token never becomes it.
         first_text = self._first_byte + len(BYTES)
         self._text_ids = {token: self.ids[token] for token in tokens[first_text:]}
         self.finder = EntityFinder(entities)
@@ -57,9 +57,10 @@ class EntityCodec:
     def encode(
         self, texts: Sequence[str], tables: Sequence[str] | None, make_tables: bool
     ) -> tuple[list[list[int]], list[str]]:
-        """Ids of each text without special tokens, and the entity tables that were made.
+        """Returns the ids of each text without special tokens, and the entity tables made.
 
-        With given tables only what stands in them is indexed, else with make_tables every entity.
+        With given tables, only their entities are indexed; otherwise, with make_tables, every
+        entity is.
         """
         known = [_tokens_by_text(table) for table in tables] if tables is not None else None
         rows, plain = self._pieces(texts, known, make_tables)
@@ -79,7 +80,7 @@ class EntityCodec:
     def decode(
         self, ids: Sequence[int], skip_special_tokens: bool = True, table: str | None = None
     ) -> str:
-        """The text of ids; what indexed tokens stand for comes from the table."""
+        """Returns the text of ids, with indexed tokens replaced from the table."""
         texts = json.loads(table) if table else {}
         parts: list[str] = []
         for is_byte, own in groupby(ids, self._is_byte):
@@ -100,7 +101,7 @@ class EntityCodec:
         return self._first_byte <= index < self._first_byte + len(BYTES)
 
     def count_words(self, texts: Sequence[str]) -> tuple[int, int]:
-        """Words of some texts outside entities and places, and how many of them are tokens."""
+        """Counts the words outside entities and places, and how many of them are tokens."""
         _, plain = self._pieces(texts, None, True)
         cut = (word for row in self._cut(plain) for word in row)
         words = [word for word in cut if word not in self._locations]
@@ -109,8 +110,8 @@ class EntityCodec:
     def _pieces(
         self, texts: Sequence[str], known: list[dict[EntityText, str]] | None, all_entities: bool
     ) -> tuple[list[list[EntityText | None]], list[str]]:
-        """Entities (kind, text) of each text, None for what stands between; and all between, in
-        order."""
+        """Returns each text's entities (kind, text), with None for text between them; and all text
+        between, in order."""
         rows: list[list[EntityText | None]] = []
         plain: list[str] = []
         for number, text in enumerate(map(normalise, texts)):
@@ -154,7 +155,7 @@ class EntityCodec:
                 row.extend(self._first_byte + byte for byte in data)
 
     def _cut(self, texts: list[str]) -> list[list[str]]:
-        """The words of each text."""
+        """Returns the words of each text."""
         if not texts:
             return []
         words = self._segmenter.word_ends(from_strings(texts))
@@ -166,7 +167,7 @@ class EntityCodec:
 
 
 class _Table:
-    """The entity table of a sentence as it grows: token -> text, and (kind, text) -> id."""
+    """A sentence's entity table while it grows: token -> text, and (kind, text) -> id."""
 
     def __init__(self, ids: dict[str, int], indices: int, known: dict[EntityText, str]):
         self._ids, self._indices = ids, indices
@@ -175,9 +176,9 @@ class _Table:
         self._used: Counter[str] = Counter()
 
     def index_of(self, entity: EntityText, closed: bool) -> int | None:
-        """The id of an entity: one that it has or, unless closed, a new one.
+        """Returns the id of an entity: the known one or, unless closed, a new one.
 
-        None where its kind has no index left.
+        Returns None if its kind has no index left.
         """
         if entity in self._known or closed:
             return self._known.get(entity)
@@ -192,13 +193,12 @@ class _Table:
 
 
 def _tokens_by_text(table: str) -> dict[EntityText, str]:
-    """Entity -> token, of an entity table."""
+    """Returns entity -> token for an entity table."""
     return {(kind_of(token), text): token for token, text in json.loads(table).items()}
 
 
 def _text_of(data: bytes) -> str:
-    """UTF-8, lone surrogates among it; bytes that are neither (a model may write any) are
-    U+FFFD."""
+    """Decodes UTF-8 with lone surrogates; other bytes (a model may write any) become U+FFFD."""
     try:
         return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:

@@ -1,8 +1,8 @@
-"""A search that loses no entity: what the source's indexed tokens allow a paraphrase to say.
+"""Constrains the search so that a paraphrase keeps its source's entities.
 
-The paper's tokenizer puts a token such as <date_1> where an entity stands, and trusts the model to
-copy it. Here the search sees to it: a paraphrase has every indexed token of its source, none of
-them more often than the source has it, and no others.
+The paper's tokenizer puts a token such as <date_1> in place of an entity, and trusts the model to
+copy it. Here the search enforces this: a paraphrase has every indexed token of its source, none
+more often than the source has it, and no others.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from transformers import LogitsProcessor
 class EntityConstraint(LogitsProcessor):
     """Sets the scores of tokens that may not come next to minus infinity.
 
-    Where a line would end before it has all entities, the missing ones take the end's score, and
-    from where only they still fit into the limit nothing else may come.
+    If a line would end before it has all entities, the missing ones take the end's score. Once only
+    the missing ones still fit into the limit, nothing else may come.
     """
 
     def __init__(
         self, ids: Sequence[Sequence[int]], entities: range, ends: Sequence[int], limit: int
     ):
-        """ids: tokens of each source. entities: ids of indexed tokens. ends: of tokens that end a
-        line. limit: of new tokens, the end among them."""
+        """ids: tokens of each source. entities: ids of indexed tokens. ends: ids of tokens that end
+        a line. limit: maximum new tokens, including the end."""
         rows = [[index for index in row if index in entities] for row in ids]
         self._allowed = torch.zeros(len(ids), len(entities), dtype=torch.int64)
         for row, own in enumerate(rows):
@@ -34,7 +34,7 @@ class EntityConstraint(LogitsProcessor):
         self._most = max((len({*own}) for own in rows), default=0)
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """input_ids: (lines, tokens so far), the lines of a source one after the other. scores:
+        """input_ids: (lines, tokens so far), with a source's lines next to each other. scores:
         (lines, vocabulary)."""
         lines, written = input_ids.shape
         if self._allowed.device != input_ids.device:  # once
@@ -59,7 +59,7 @@ class EntityConstraint(LogitsProcessor):
         wanted = missing & open_[:, None]
         of_entities[:] = torch.where(wanted, torch.maximum(of_entities, end), of_entities)
         scores[:, self._ends] = scores[:, self._ends].masked_fill(open_[:, None], never)
-        # The start token is no new one, and the end takes one.
+        # The start token is not a new one; the end takes one.
         room = self._limit - (written - 1) - 1
         if self._most >= room:  # known without asking the device
             late = open_ & (left >= room)

@@ -1,11 +1,11 @@
-"""A paraphraser for CTranslate2, an engine of C++ that is several times as fast on a CPU.
+"""Runs a paraphraser in CTranslate2, a C++ engine that is several times as fast on a CPU.
 
     export("runs/first/model", "exported", "int8")
     generator = load_generator("exported")       # writes and scores as the model does, on all cores
 
 An exported folder holds the engine's model and vocabulary, and the tokenizer's files. The weights
-are in float32 or rounded to eight bits; the search is the engine's own. What it draws depends on
-the seed of a process's first call.
+are float32 or rounded to eight bits; the engine has its own search. What it samples depends on the
+seed of the process's first call.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ HOW_TO_INSTALL = "pip install 'gaixie[export]' brings CTranslate2"
 
 
 def is_exported(folder: str) -> bool:
-    """Whether a folder is what export left."""
+    """Returns whether a folder was made by export."""
     return Path(folder, ABOUT).is_file() and Path(folder, WEIGHTS).is_file()
 
 
 def export(model: Any, tokenizer: Any, output: Path, quantization: str = "int8") -> None:
-    """Writes the folder. The model's weights are not to be used afterwards: the engine scales them.
+    """Writes the folder. Do not use the model's weights afterwards: the engine scales them.
 
-    Raises ValueError for a model that is not BART's, or one with another tokenizer than ours.
+    Raises ValueError for a model that is not BART, or has a tokenizer other than ours.
     """
     engine()
     from ctranslate2.converters.transformers import BartLoader
 
     if model.config.model_type != "bart" or not isinstance(tokenizer, EntityAlignedTokenizer):
         raise ValueError(f"{model.config.model_type}: only a BART with our tokenizer is exported")
-    model.config.normalize_before = False  # which transformers no longer has
+    model.config.normalize_before = False  # transformers no longer has this setting
     spec = BartLoader()(model.float(), tokenizer)
     spec.validate()
     spec.optimize(quantization=quantization)
@@ -59,7 +59,7 @@ def export(model: Any, tokenizer: Any, output: Path, quantization: str = "int8")
 
 
 def engine() -> Any:
-    """The module ctranslate2. Raises ImportError with what to install."""
+    """Returns the module ctranslate2. Raises ImportError that says what to install."""
     try:
         import ctranslate2
     except ImportError as error:
@@ -69,9 +69,9 @@ def engine() -> Any:
 
 @cache
 def load_exported(folder: str, device: str = "auto") -> tuple[Any, Any]:
-    """(engine with what is known of the model, tokenizer) of an exported folder.
+    """Returns (engine with the model's configuration, tokenizer) of an exported folder.
 
-    Raises OSError or ValueError, in one line, where it is damaged.
+    Raises OSError or ValueError, in one line, if the folder is damaged.
     """
     with loading(folder):
         about = json.loads(Path(folder, ABOUT).read_text("utf-8"))
@@ -86,8 +86,7 @@ def load_exported(folder: str, device: str = "auto") -> tuple[Any, Any]:
 
 
 class ExportedGenerator(Generator):
-    """Generator over an exported model; the search differs in the order of candidates of like
-    score."""
+    """Generator over an exported model; only candidates of like score may come in another order."""
 
     def _write(
         self, ids: Sequence[Sequence[int]], limit: int, arguments: dict[str, Any]

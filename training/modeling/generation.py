@@ -1,4 +1,4 @@
-"""A model of a folder that writes paraphrases, its progress, and what became of the sentences."""
+"""Loads a folder's model to write paraphrases, and reports its progress and results."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def add_decoding(parser: Any, leave_out: Collection[str] = ()) -> None:
 
 
 def load_generator(folder: str, device: str = "auto", precision: str = "float32") -> Generator:
-    """The model of a folder, which is loaded once in a process; the counts start anew.
+    """Returns the model of a folder, loaded once in a process, with its counts reset.
 
-    device, precision: see Loading; an exported model has a precision of its own. Raises OSError or
-    ValueError, in one line, where there is no such folder, it has no sequence-to-sequence model,
-    weights or tokenizer, or the tokenizer has more tokens than the model.
+    device, precision: see Loading; an exported model has its own precision. Raises OSError or
+    ValueError, in one line, if the folder does not exist or lacks a sequence-to-sequence model,
+    weights or tokenizer, or if the tokenizer has more tokens than the model.
     """
     if is_exported(folder):
         return ExportedGenerator(*load_exported(folder, device))
@@ -53,7 +53,7 @@ def _load(folder: str, device: str, precision: str) -> tuple[Any, Any]:
 
 
 def in_words(counts: Counter[str]) -> str:
-    """What became of the sentences: the first number is the sum of the three behind it."""
+    """Formats what became of the sentences; the first number is the sum of the next three."""
     written = counts["sentences"] - counts["no text"] - counts["no candidate"]
     return (
         f"{counts['sentences']:,} sentences: {written:,} paraphrased, {counts['no candidate']:,} "

@@ -1,11 +1,11 @@
-"""Candidates of a sequence-to-sequence model, in batches of sources of like length.
+"""Writes candidates with a sequence-to-sequence model, in batches of sources of like length.
 
     generator = Generator(model, tokenizer)                 # or generate.load_generator(folder)
     generator.candidates(["…", None], Decoding(beams=8, n_best=4))
     generator.counts                                        # of all that this one was asked for
 
-A batch holds sources of one limit of new tokens alone, so that a paraphrase by beam search does not
-depend on what else is asked for (but for the last bits of sums over padding). Samples do.
+The sources of a batch share one limit of new tokens, so a paraphrase by beam search does not depend
+on the other sources (except for the last bits of sums over padding). Samples do.
 """
 
 from __future__ import annotations
@@ -31,12 +31,11 @@ from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.punctuation import restore
 
 LENGTH_STEP = 16
-"""A source's length is rounded up to a multiple of this where the limit of new tokens follows
-it."""
+"""Source lengths are rounded up to a multiple of this before they set the limit of new tokens."""
 SPARE_SAMPLES = 3
-"""Drawn beyond n_best where copies are dropped."""
+"""Samples drawn beyond n_best if copies are dropped."""
 LOGITS = 2**25
-"""Held at a time while candidates are scored: 128 MiB of float32."""
+"""Logits held at a time while candidates are scored: 128 MiB of float32."""
 
 
 @dataclass(frozen=True, config=ConfigDict(use_attribute_docstrings=True))
@@ -75,11 +74,11 @@ class Decoding:
 
     @property
     def pool(self) -> int:
-        """Candidates of a source before copies and duplicates are passed over."""
+        """Candidates of a source before copies and duplicates are dropped."""
         return self.n_best if self.sample else self.beams + self.draws
 
     def passes(self) -> list[dict[str, Any]]:
-        """The arguments of the model's generate(), for each time that it is called."""
+        """Returns the arguments of each call of the model's generate()."""
         beams = {"do_sample": False, "num_beams": self.beams, "num_return_sequences": self.beams}
         drawn = self.n_best + SPARE_SAMPLES * self.drop_copies if self.sample else self.draws
         nucleus = {"top_p": self.top_p, "temperature": float(self.temperature), "top_k": 0}
@@ -98,7 +97,7 @@ class Candidate(NamedTuple):
 class Generator:
     """A model and its tokenizer, which may be any of transformers.
 
-    The model writes in evaluation mode, and is left in the mode that it was in.
+    The model writes in evaluation mode, and then returns to its previous mode.
     """
 
     def __init__(self, model: Any, tokenizer: Any):
@@ -107,13 +106,13 @@ class Generator:
         """Sentences, no text, cut, no candidate, paraphrases, copies and unknown entities."""
         positions = getattr(model.config, "max_position_embeddings", None)
         self.longest = min(tokenizer.model_max_length, positions or tokenizer.model_max_length)
-        """Tokens of a source; a longer one is cut and counted."""
+        """Maximum tokens of a source; a longer one is cut and counted."""
         self._most_new = positions - 1 if positions else math.inf
         self.degrees = tokenizer.degrees if getattr(model.config, "degrees", False) else 0
-        """Degrees of change that the model has learned; 0: none."""
+        """Number of degrees of change that the model has learned."""
         self._start = model.config.decoder_start_token_id
         self._aligned = isinstance(tokenizer, EntityAlignedTokenizer)
-        # What a tokenizer's decoding does: some put spaces between pieces, or narrow punctuation.
+        # How the tokenizer decodes: some put spaces between pieces, or narrow punctuation.
         decoded = "" if self._aligned else _decode(tokenizer, tokenizer("今天，好")["input_ids"])
         self._spaced, self._narrow = " " in decoded, self._aligned or "," in decoded
 
@@ -124,7 +123,8 @@ class Generator:
         scored: bool = True,
         progress: Callable[[int], None] = lambda sentences: None,
     ) -> list[list[Candidate]]:
-        """At most n_best different candidates of each source, the best first; none without text.
+        """Returns up to n_best different candidates of each source, best first; none for one
+        without text.
 
         A candidate without text, or with bytes that are no character, gives way to the next one.
         The search's candidates come first, in its own order; if scored, samples are sorted by
@@ -152,7 +152,7 @@ class Generator:
     def _encode(
         self, sources: list[str], degree: int | None
     ) -> tuple[list[list[int]], list[str | None]]:
-        """Tokens of each source, and its entity table if the tokenizer makes one."""
+        """Returns the tokens of each source, and its entity table if the tokenizer makes one."""
         if not sources:
             return [], []
         batch = self.tokenizer(sources, verbose=False)
@@ -169,7 +169,8 @@ class Generator:
         return ids, batch[ENTITIES] if self._aligned else [None] * len(ids)
 
     def _batches(self, lengths: list[int], decoding: Decoding) -> Iterator[tuple[int, list[int]]]:
-        """(limit of new tokens, sources of the batch), the longest first: memory runs out early."""
+        """Yields (limit of new tokens, sources of the batch), longest first, so that memory runs
+        out early."""
 
         def limit(index: int) -> int:
             return int(min(decoding.max_new_tokens or most_new(lengths[index]), self._most_new))
@@ -187,7 +188,7 @@ class Generator:
         decoding: Decoding,
         scored: bool,
     ) -> list[list[Candidate]]:
-        """The candidates of each source of a batch. batch: text, tokens and entity table of
+        """Returns the candidates of each source of a batch. batch: text, tokens and entity table of
         each."""
         ids = [own for _, own, _ in batch]
         lines: list[list[list[int]]] = [[] for _ in batch]
@@ -195,7 +196,7 @@ class Generator:
             written, drawn = self._write(ids, limit, arguments), arguments["num_return_sequences"]
             for row, own in enumerate(lines):
                 own += written[row * drawn : (row + 1) * drawn]
-        # Samples are kept in the order they were drawn in: the likeliest would not be samples.
+        # Samples stay in drawing order: choosing the likeliest would no longer be sampling.
         chosen = [
             self._chosen(source, table, own, decoding)
             for (source, _, table), own in zip(batch, lines, strict=True)
@@ -215,7 +216,7 @@ class Generator:
     def _chosen(
         self, source: str, table: str | None, lines: Sequence[list[int]], decoding: Decoding
     ) -> dict[str, list[int]]:
-        """The texts of one source's candidates, and the line of tokens of each."""
+        """Returns the texts of one source's candidates, and each one's line of tokens."""
         chosen: dict[str, list[int]] = {}
         for line in lines:
             before = getattr(self.tokenizer, "missing_entities", 0)
@@ -244,7 +245,8 @@ class Generator:
     def log_probabilities(
         self, sources: Sequence[str], paraphrases: Sequence[str], batch_size: int = 32
     ) -> list[float]:
-        """Mean log-probability of each paraphrase's tokens and its end, given its source."""
+        """Returns the mean log-probability of each paraphrase's tokens and its end, given its
+        source."""
         order = sorted(range(len(sources)), key=lambda k: len(sources[k]))
         scores = [float("nan")] * len(sources)
         with self._evaluating():
@@ -261,7 +263,7 @@ class Generator:
                     scores[k] = mean
         return scores
 
-    # What the model itself does; modeling/exported.py has these for an exported one.
+    # Methods of the model itself; modeling/exported.py replaces them.
 
     def _seed(self, seed: int) -> None:
         torch.manual_seed(seed)
@@ -278,9 +280,9 @@ class Generator:
     def _write(
         self, ids: Sequence[Sequence[int]], limit: int, arguments: dict[str, Any]
     ) -> list[list[int]]:
-        """num_return_sequences lines of tokens of each source, one source after the other.
+        """Returns num_return_sequences lines of tokens for each source, source by source.
 
-        Each line has the start token before its tokens and padding behind its end.
+        Each line has the start token before its tokens, and padding after its end.
         """
         inputs, mask = padded(ids, self.tokenizer.pad_token_id)
         constraints = []
@@ -297,10 +299,10 @@ class Generator:
         ).tolist()
 
     def _score(self, ids: Sequence[Sequence[int]], lines: Sequence[Sequence[int]]) -> list[float]:
-        """Mean log-probability of the tokens of each line up to its end, given its source.
+        """Returns the mean log-probability of each line's tokens up to its end, given its source.
 
-        All tokens are scored at once in one more pass: the search's own scores depend on
-        length_penalty, the samples' on top_p and temperature.
+        One more pass scores all tokens at once: the search's own scores depend on length_penalty,
+        the samples' on top_p and temperature.
         """
         pad, device = self.tokenizer.pad_token_id, self.model.device
         inputs, mask = (tensor.to(device) for tensor in padded(ids, pad))
@@ -327,7 +329,7 @@ class Generator:
 
 
 def most_new(tokens: int) -> int:
-    """The limit of new tokens of a source: twice its tokens, rounded up to LENGTH_STEP before."""
+    """Returns a source's limit of new tokens: twice its tokens, first rounded up to LENGTH_STEP."""
     return 2 * LENGTH_STEP * -(-tokens // LENGTH_STEP)
 
 
@@ -335,11 +337,12 @@ SPACE_BESIDE_CHINESE = re.compile(r"(?<=[^\x00-\x7f]) +| +(?=[^\x00-\x7f])")
 
 
 def _decode(tokenizer: Any, ids: list[int]) -> str:
-    """The text of ids by a tokenizer of transformers."""
+    """Decodes ids with a transformers tokenizer."""
     text = tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
     return text.strip()
 
 
 def has_text(text: str | None) -> bool:
-    """Whether a sentence has characters, and none that stands for bytes that are not UTF-8."""
+    """Returns whether a sentence has characters, none of which stands for bytes that are not
+    UTF-8."""
     return bool(text and not text.isspace() and "\ufffd" not in text)

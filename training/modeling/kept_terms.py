@@ -1,11 +1,10 @@
-"""Terms that a paraphrase has to keep to the character, beside the entities of fixed form.
+"""Keeps given terms verbatim in a paraphrase, besides the entities of fixed form.
 
     with keeping(tokenizer, ["贸易司"]):
         generator.candidates(["…"], decoding)
 
 A term becomes an indexed token of the sentence, as a long word does (kind ``word``), and the search
-is held to write every indexed token of its source. So the model sees that something is there, but
-not what it is called.
+must write every indexed token of its source. So the model sees that a term is there, but not which.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from gaixie.udfs.text.normalise import normalise
 
 
 class TermFinder(EntityFinder):
-    """Finds terms as well as what an EntityFinder finds.
+    """Finds terms as well as the entities of EntityFinder.
 
-    A term inside an entity is kept with it; where the two overlap otherwise the term wins. Of terms
-    that begin at one place the longest is found.
+    A term inside an entity is kept with it; if they overlap otherwise, the term wins. Of terms that
+    begin at one place, the longest is found.
     """
 
     def __init__(self, entities: EntityFinder, terms: Sequence[str]):
@@ -37,7 +36,7 @@ class TermFinder(EntityFinder):
         self._terms = re.compile("|".join(map(re.escape, known)) or "(?!)")
 
     def find(self, text: str) -> list[Entity]:
-        """The entities and terms of a normalised text, in order, none overlapping another."""
+        """Returns the entities and terms of a normalised text, in order, without overlaps."""
         found = self._entities.find(text)
         terms = [Entity(WORD, match.start(), match.end()) for match in self._terms.finditer(text)]
         terms = [
@@ -55,8 +54,7 @@ class TermFinder(EntityFinder):
 
 @contextmanager
 def keeping(tokenizer: Any, terms: Sequence[str]) -> Iterator[None]:
-    """Has a tokenizer of ours index terms; any other one stays as it is. Not for two threads at
-    once."""
+    """Makes our tokenizer index terms; any other tokenizer stays unchanged. Not thread-safe."""
     if not terms or not isinstance(tokenizer, EntityAlignedTokenizer):
         yield
         return

@@ -1,8 +1,8 @@
-"""Models and their tokenizers: a new BART for our tokenizer, or any encoder-decoder of
-transformers.
+"""Builds and loads models with tokenizers: a new BART for ours, or any transformers
+encoder-decoder.
 
-What models of the hub leave open is settled here, for training and for generation alike: their end
-token, their languages, and what the decoder reads.
+It settles what models of the hub leave open, for training and generation alike: their end token,
+their languages, and what the decoder reads.
 
 Raises OSError or ValueError with one line that names the setting.
 """
@@ -35,13 +35,14 @@ from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.local_copy import local_copy
 
 IGNORED = -100
-"""The label that a loss passes over."""
+"""The label that a loss ignores."""
 CHINESE = ("zh_CN", "zh", "zho_Hans")
-"""What tokenizers of several languages call Chinese."""
+"""Names of Chinese in multilingual tokenizers."""
 
 
 def load_tokenizer(folder: str | None, pretrained: str | None = None) -> PreTrainedTokenizerBase:
-    """Ours, from its folder, which may be in a store; without one that of the pretrained model."""
+    """Loads our tokenizer from its folder, which may be in a store; without one, the pretrained
+    model's."""
     if folder is not None:
         with local_copy(None, folder) as (_, local):
             if not Path(local, VOCABULARY_FILE).is_file():
@@ -52,9 +53,9 @@ def load_tokenizer(folder: str | None, pretrained: str | None = None) -> PreTrai
 
 
 def hub_tokenizer(name: str, **options: Any) -> PreTrainedTokenizerBase:
-    """The tokenizer of a model, with an end token, and reading and writing Chinese.
+    """Loads a model's tokenizer, with an end token, reading and writing Chinese.
 
-    Raises ValueError where it has no padding token.
+    Raises ValueError if it has no padding token.
     """
     tokenizer = AutoTokenizer.from_pretrained(name, **options)
     if len(tokenizer) <= len(tokenizer.all_special_tokens):  # a BART with BERT's vocabulary
@@ -69,7 +70,7 @@ def hub_tokenizer(name: str, **options: Any) -> PreTrainedTokenizerBase:
 
 
 def _chinese(tokenizer: PreTrainedTokenizerBase) -> str | None:
-    """What a tokenizer of several languages calls Chinese; None for any other tokenizer."""
+    """Returns a multilingual tokenizer's name of Chinese; None for any other tokenizer."""
     if not hasattr(tokenizer, "tgt_lang"):
         return None
     known = getattr(tokenizer, "lang_code_to_id", None) or tokenizer.get_vocab()
@@ -77,19 +78,18 @@ def _chinese(tokenizer: PreTrainedTokenizerBase) -> str | None:
 
 
 def _settle(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Has a model of several languages write Chinese: by the token that begins or ends its
-    labels."""
+    """Makes a multilingual model write Chinese, by the token that begins or ends its labels."""
     if _chinese(tokenizer):
         labels = tokenizer(text_target="今")["input_ids"]
         if labels[-1] == tokenizer.eos_token_id:
             model.generation_config.forced_bos_token_id = labels[0]
-        else:  # mBART's first kind, whose decoder begins with the language
+        else:  # mBART's first kind: its decoder begins with the language
             for config in (model.config, model.generation_config):
                 config.decoder_start_token_id = labels[-1]
 
 
 def decoder_ids(model: Any, labels: torch.Tensor) -> torch.Tensor:
-    """What the decoder reads to predict labels, which are padded with IGNORED."""
+    """Returns what the decoder reads to predict labels, which are padded with IGNORED."""
     if hasattr(model, "prepare_decoder_input_ids_from_labels"):
         return model.prepare_decoder_input_ids_from_labels(labels)
     read = labels.roll(1, dims=1)
@@ -98,13 +98,13 @@ def decoder_ids(model: Any, labels: torch.Tensor) -> torch.Tensor:
 
 
 def end_tokens(model: Any) -> list[int]:
-    """The tokens that end a sentence; some models have several."""
+    """Returns the tokens that end a sentence; some models have several."""
     ends = model.generation_config.eos_token_id
     return ends if isinstance(ends, list) else [ends]
 
 
 def tokens_digest(tokenizer: PreTrainedTokenizerBase) -> str:
-    """SHA-256 of the tokens in the order of their ids: 16 hexadecimal digits."""
+    """Returns the SHA-256 of the tokens in the order of their ids: 16 hexadecimal digits."""
     vocabulary = tokenizer.get_vocab()
     tokens = "\n".join(sorted(vocabulary, key=vocabulary.__getitem__))
     return hashlib.sha256(tokens.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -113,9 +113,9 @@ def tokens_digest(tokenizer: PreTrainedTokenizerBase) -> str:
 def build_model(
     settings: Model, tokenizer: PreTrainedTokenizerBase, max_length: int, degrees: bool = False
 ) -> PreTrainedModel:
-    """A new model, or one that is read. The weights of a new one depend on torch's seed alone.
+    """Builds a new model, or loads one. The weights of a new one depend only on torch's seed.
 
-    degrees: whether it is to learn degrees of change, which its configuration then says.
+    degrees: whether it is to learn degrees of change; its configuration records this.
     """
     if settings.pretrained is not None:
         with _named(settings.pretrained):
@@ -130,10 +130,10 @@ def build_model(
 
 
 def load_model(folder: str, device: str = "cpu", precision: str = "float32") -> tuple[Any, Any]:
-    """(model, tokenizer) of a folder, ready to write; see generation.load_generator."""
+    """Returns (model, tokenizer) of a folder, ready to write; see generation.load_generator."""
     try:
         target = torch.empty(0, device=choose_device(device)).device
-    except (RuntimeError, AssertionError):  # the latter: torch without CUDA
+    except (RuntimeError, AssertionError):  # AssertionError: torch without CUDA
         raise ValueError(f"device {device!r}: there is none here") from None
     with loading(folder):
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
@@ -152,7 +152,7 @@ def load_model(folder: str, device: str = "cpu", precision: str = "float32") -> 
             )
         _settle(model, tokenizer)
         about = Path(folder, "training.json")
-        if not hasattr(model.config, "degrees") and about.is_file():  # of an earlier version
+        if not hasattr(model.config, "degrees") and about.is_file():  # of an older version
             settings = storage.read_json(str(about)).get("settings", {})
             model.config.degrees = bool(settings.get("data", {}).get("degrees"))
     dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
@@ -161,7 +161,7 @@ def load_model(folder: str, device: str = "cpu", precision: str = "float32") -> 
 
 @contextmanager
 def _named(name: str) -> Iterator[None]:
-    """Makes what transformers cannot load one line that names the setting."""
+    """Turns loading errors of transformers into one line that names the setting."""
     try:
         yield
     except (OSError, ValueError, KeyError) as error:
@@ -183,7 +183,7 @@ def _config(values: dict[str, Any], tokenizer: PreTrainedTokenizerBase) -> BartC
 
 
 def special_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
-    """What a BART of a tokenizer has to know of its special tokens."""
+    """Returns what a BART must know of a tokenizer's special tokens."""
     names = ("pad_token_id", "bos_token_id", "eos_token_id")
     ends = dict.fromkeys(("decoder_start_token_id", "forced_eos_token_id"), tokenizer.eos_token_id)
     return {name: getattr(tokenizer, name) for name in names} | ends

@@ -1,13 +1,13 @@
-"""A paraphraser: candidates by beam search and sampling together, ranked by the metric.
+"""Paraphrases by beam search and sampling together, and ranks the candidates by the metric.
 
     paraphraser = Paraphraser(generator, Decoding(beams=4, draws=8, degree=4), Ranking("spscore"))
     paraphraser(["…"])      # for each source its candidates, the best first, with their judgements
 
-By the metric the best candidate has, in this order, all entities of its source; a meaning of at
-least min_meaning; and the highest SPScore-zh, to which two mean log-probabilities by the model
-itself may be added: that of the paraphrase given the source (forward), which falls where it reads
-badly, and that of the source given the paraphrase (reverse), which falls where it has lost what the
-source says (the noisy channel; Li et al. 2016, section 4.5, rerank by both).
+Ranked by the metric, the best candidate has, in this order: all entities of its source; a meaning
+of at least min_meaning; and the highest SPScore-zh. Two mean log-probabilities by the model itself
+may be added to the score: that of the paraphrase given the source (forward), which is low for text
+that reads badly; and that of the source given the paraphrase (reverse), which is low if content is
+lost (the noisy channel; Li et al. 2016, section 4.5, rerank by both).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Ranking:
 
 
 class Ranked(NamedTuple):
-    """A candidate of a source, with what is known of it."""
+    """A candidate of a source, with its judgements."""
 
     text: str
     log_probability: float
@@ -60,8 +60,8 @@ class Ranked(NamedTuple):
 class Paraphraser:
     """A generator, and the metric that ranks what it writes.
 
-    decoding.n_best: candidates of each source that are given back. Ranked by the metric, all beams
-    and samples are candidates; else the model's n_best.
+    decoding.n_best: candidates of each source to return. If the metric ranks, all beams and samples
+    are candidates; otherwise the model's n_best.
     """
 
     def __init__(
@@ -85,10 +85,10 @@ class Paraphraser:
         sources: Sequence[str | None],
         progress: Callable[[int], None] = lambda sentences: None,
     ) -> list[list[Ranked]]:
-        """At most n_best candidates of each source, the best first; none where it has no text.
+        """Returns up to n_best candidates of each source, best first; none for one without text.
 
-        Ranked by the metric, a source of which no candidate has all entities and enough meaning is
-        written again with one degree less, down to the first, where a degree was asked for.
+        If the metric ranks and a degree is given, a source without a candidate that has all
+        entities and enough meaning is written again with one degree less, down to the first.
         """
         answers = self._ranked(sources, self._pool, progress)
         if self._by_metric:
@@ -100,7 +100,7 @@ class Paraphraser:
                 for k, others in zip(again, more, strict=True):
                     merged = {candidate.text: candidate for candidate in (*others, *answers[k])}
                     answers[k] = sorted(merged.values(), key=self._key)
-            self.generator.counts = counts  # of what was asked for, not of how often
+            self.generator.counts = counts  # counts what was asked for, not how often
         return [candidates[: self.decoding.n_best] for candidates in answers]
 
     def _ranked(
@@ -109,7 +109,7 @@ class Paraphraser:
         pool: Decoding,
         progress: Callable[[int], None] = lambda sentences: None,
     ) -> list[list[Ranked]]:
-        """All candidates of each source."""
+        """Returns all candidates of each source."""
         made = self.generator.candidates(sources, pool, progress=progress)
         of = [k for k, candidates in enumerate(made) for _ in candidates]
         texts = [candidate.text for candidates in made for candidate in candidates]
@@ -130,7 +130,7 @@ class Paraphraser:
         return ranked
 
     def _key(self, candidate: Ranked) -> tuple[bool, bool, float]:
-        """Sorts the best first."""
+        """Returns a sort key that puts the best first."""
         score = np.nan_to_num(candidate.judgements["spscore"])
         if self.ranking.reverse:
             score += self.ranking.reverse * candidate.reverse

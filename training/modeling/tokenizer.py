@@ -11,18 +11,18 @@ becomes, from left to right,
   any other of k characters or more → an indexed token ``<word_i>`` (k = word_characters, 4);
   any other → its characters; one that the vocabulary lacks → its UTF-8 bytes, ``<0xE4>``.
 
-Equal entities of a sentence share an index. What each token stands for is the sentence's *entity
-table*; it travels with the example as a string of JSON, column ``entities``. Encoding a target
-against its source's table gives what stands in both the same token and spells the rest, so that a
-model learns to copy the one and to write the other. Section 5.2 has special tokens for them: for a
-long word of the target that the source does not have, and for an entity beyond the last index. Here
-both are spelled, for such a token would stand for nothing when it is decoded, and the model would
-learn to leave a gap where the training pair has words. Decoding with a table puts the entities
-back; a token that the table does not have is dropped, and counted by ``missing_entities``.
+Equal entities of a sentence share an index. The sentence's *entity table* says what each token
+stands for; it travels with the example as a JSON string, column ``entities``. A target encoded
+against its source's table gets the same tokens for the entities in both and spells the rest, so
+that a model learns to copy the first and to write the second. Section 5.2 has special tokens for
+the rest: for a long word of the target that the source lacks, and for an entity beyond the last
+index. Here both are spelled: such a token would stand for nothing when it is decoded, and the model
+would learn to leave a gap where the training pair has words. Decoding with a table restores the
+entities; a token that the table lacks is dropped, and counted by ``missing_entities``.
 
-Every token lives in the base vocabulary: a transformers tokenizer takes minutes to load as many
-added ones. Text is never searched for the names of tokens: a sentence that contains ``<date_1>`` or
-``</s>`` is spelled like any other.
+Every token is in the base vocabulary: a transformers tokenizer with as many added tokens takes
+minutes to load. Text is never searched for names of tokens: a sentence that contains ``<date_1>``
+or ``</s>`` is spelled like any other.
 
   tokenizer = EntityAlignedTokenizer.from_words(words, entity_settings)
   batch = tokenizer(sources, text_target=targets)     # input_ids, attention_mask, entities, labels
@@ -53,14 +53,12 @@ logger = logging.getLogger(__name__)
 
 
 class EntityAlignedTokenizer(PreTrainedTokenizer):
-    """A tokenizer of transformers; from_words makes one, save_pretrained and from_pretrained keep
-    it.
+    """A transformers tokenizer; from_words makes one, save_pretrained and from_pretrained store it.
 
     vocabulary_file, settings_file: see training/modeling/vocabulary.py.
 
-    Raises ValueError, in one line with the file's name, where a file is not what it should be.
-    Warns, with both names, where segmenter or normalisation are other ones than the folder was made
-    with.
+    Raises ValueError, in one line that names the file, for an invalid file. Warns, with both names,
+    if segmenter or normalisation differ from those that made the folder.
     """
 
     vocab_files_names = vocabulary.FILES
@@ -71,7 +69,7 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         entities = EntitySettings.model_validate(self._settings["entities"])
         word_characters, indices = self._settings["word_characters"], self._settings["indices"]
         self.degrees = self._settings.get("degrees", 0)
-        """How many degrees of change it has tokens for; 0 in old folders."""
+        """Number of degrees of change for which it has tokens; 0 in old folders."""
         locations = self._settings.get("locations", "").split()
         self.entity_kinds = (*entities.kinds, *[vocabulary.LOCATION] * bool(locations))
         fixed = vocabulary.fixed_tokens(entities, indices, self.degrees, bool(locations))
@@ -100,14 +98,14 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         locations: Iterable[str] = (),
         **kwargs: Any,
     ) -> EntityAlignedTokenizer:
-        """A tokenizer whose tokens are these words and each of their characters.
+        """Makes a tokenizer whose tokens are these words and each of their characters.
 
-        words: the most frequent first, normalised. word_characters: k, the characters from which on
-        an unknown word is an entity. indices: how many entities of a kind a sentence may have; the
-        rest is spelled. characters: more of them that are tokens; all others are spelled in bytes.
-        locations: place names, which are entities wherever the segmenter finds them as words.
+        words: most frequent first, normalised. word_characters: k, the length from which an unknown
+        word is an entity. indices: maximum entities of a kind in a sentence; the rest is spelled.
+        characters: further characters that are tokens; all others are spelled in bytes. locations:
+        place names, which are entities wherever the segmenter finds them as words.
 
-        Raises ValueError for a word that is given twice, empty, or has the name of a token.
+        Raises ValueError for a word that is repeated, empty, or named like a token.
         """
         with tempfile.TemporaryDirectory() as folder:
             made = vocabulary.tokens_of(
@@ -117,16 +115,17 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
 
     @property
     def missing_entities(self) -> int:
-        """Indexed tokens that decoding has dropped, as their sentence's table did not have them."""
+        """Returns how many indexed tokens decoding has dropped, since their sentence's table lacked
+        them."""
         return self.codec.missing_entities
 
     @property
     def entity_ids(self) -> range:
-        """Ids of the indexed tokens."""
+        """Returns the ids of the indexed tokens."""
         return self.codec.entity_ids
 
     def degree_id(self, degree: int) -> int:
-        """The token of a degree of change. Raises ValueError where the tokenizer has none for
+        """Returns the token of a degree of change. Raises ValueError if the tokenizer has none for
         it."""
         if not 1 <= degree <= self.degrees:
             known = f"1 to {self.degrees}" if self.degrees else "none, it was made without"
@@ -136,10 +135,10 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
     # Encoding
 
     def __call__(self, text=None, text_pair=None, text_target=None, **kwargs: Any) -> BatchEncoding:
-        """Sentences, and with text_target their paraphrases as labels, aligned.
+        """Encodes sentences and, with text_target, their paraphrases as aligned labels.
 
         Besides the arguments of every tokenizer: return_entities=False spells entities and words,
-        and gives no table. source_entities: tables that the sentences are aligned to, as strings.
+        and makes no table. source_entities: tables to align the sentences to, as strings.
         """
         kwargs.setdefault("return_entities", True)
         if text is None or text_target is None:
@@ -166,7 +165,7 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         source_entities: str | list[str] | None = None,
         **options: Any,
     ) -> BatchEncoding:
-        """Where every public way to encode ends, with its arguments resolved.
+        """Encodes; every public method that encodes ends here, with its arguments resolved.
 
         The method is private to transformers, which may change it in any release: pyproject.toml
         has an upper bound, and a test compares its arguments with those of the installed release.
@@ -198,18 +197,18 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         return encoding
 
     def count_words(self, texts: Sequence[str]) -> tuple[int, int]:
-        """Words outside the entities of some texts, and how many of them are tokens."""
+        """Counts the words outside the entities of some texts, and how many of them are tokens."""
         return self.codec.count_words(texts)
 
     def tokenize(
         self, text: str, pair=None, add_special_tokens: bool = False, **kwargs
     ) -> list[str]:
-        """The tokens of a sentence, entities indexed."""
+        """Returns the tokens of a sentence, with entities indexed."""
         [row], _ = self.codec.encode([text], None, True)
         return [self.codec.tokens[index] for index in row]
 
     def pad(self, encoded_inputs, *args: Any, **kwargs: Any) -> BatchEncoding:
-        """Pads as every tokenizer does; entity tables pass as they are."""
+        """Pads as every tokenizer does; entity tables stay unchanged."""
         if isinstance(encoded_inputs, list | tuple):
             names = encoded_inputs[0].keys() if encoded_inputs else ()
             encoded_inputs = {name: [row[name] for row in encoded_inputs] for name in names}
@@ -220,7 +219,7 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         return batch
 
     def build_inputs_with_special_tokens(self, token_ids_0, token_ids_1=None) -> list[int]:
-        """A sentence's ids between BOS and EOS."""
+        """Returns a sentence's ids between BOS and EOS."""
         return [BOS, *token_ids_0, EOS]
 
     # Decoding
@@ -228,10 +227,10 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
     def decode(
         self, token_ids, skip_special_tokens: bool = True, entities=None, **kwargs: Any
     ) -> str | list[str]:
-        """The text of ids, or of a list of them.
+        """Returns the text of ids, or of a list of them.
 
-        entities: the source's table, or a list of them; an indexed token that it does not have is
-        dropped and counted. Without it, no indexed token stands for anything.
+        entities: the source's table, or a list of them; an indexed token that it lacks is dropped
+        and counted. Without it, no indexed token stands for anything.
         """
         if hasattr(token_ids, "tolist"):
             token_ids = token_ids.tolist()
@@ -246,11 +245,11 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
     def batch_decode(  # type: ignore[override]  # skips what is special unless told otherwise
         self, sequences: Any, skip_special_tokens: bool = True, **kwargs: Any
     ) -> list[str]:
-        """decode for a list of sentences; always a list."""
+        """Decodes a list of sentences; always returns a list."""
         texts = self.decode(sequences, skip_special_tokens, **kwargs)
         return [texts] if isinstance(texts, str) else texts
 
-    # What transformers asks of a tokenizer
+    # Methods that transformers requires of a tokenizer
 
     @property
     def vocab_size(self) -> int:
@@ -277,14 +276,14 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
 
 
 def _truncate(row: list[int], longest: int, special: bool) -> list[int]:
-    """At most so many ids, the last of them EOS where special tokens are wanted."""
+    """Returns at most so many ids; the last is EOS if special tokens are wanted."""
     if len(row) <= longest:
         return row
     return [*row[: max(longest - 1, 0)], EOS][:longest] if special else row[:longest]
 
 
 class EntityAlignedConfig(PretrainedConfig):
-    """What AutoTokenizer knows the tokenizer by; models have their own configs."""
+    """Identifies the tokenizer for AutoTokenizer; models have their own configs."""
 
     model_type = "entity_aligned_tokenizer"
 

@@ -1,8 +1,8 @@
-"""The files of a tokenizer, vocabulary.txt and entities.json, and the names of its tokens.
+"""Reads and writes a tokenizer's files, vocabulary.txt and entities.json, and names its tokens.
 
-vocabulary.txt has a token a line, in the order of their ids: SPECIAL, degrees, indexed tokens,
+vocabulary.txt has one token a line, in the order of their ids: SPECIAL, degrees, indexed tokens,
 BYTES, then characters and words. entities.json has the entity settings, k, the number of indices,
-and the segmenter and normalisation that the vocabulary was made for.
+and the segmenter and normalisation for which the vocabulary was made.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ SPECIAL = ("<pad>", "<s>", "</s>", "<unk>", "<mask>")
 PAD, BOS, EOS, UNK, MASK = range(len(SPECIAL))
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 CHARACTERS = "".join(map(chr, range(0x20, 0x7F))) + "。、…—·“”‘’「」『』《》〈〉【】〔〕〇"
-"""Characters that are tokens whatever the words: printable ASCII, and punctuation under NFKC."""
+"""Characters that are always tokens: printable ASCII, and punctuation under NFKC."""
 
 WORD = "word"
 """The kind of an unknown long word."""
 LOCATION = "location"
-"""The kind of a place name, of tokenizers that know some."""
+"""The kind of a place name, in tokenizers that know some."""
 SETTINGS = {"word_characters", "indices", "entities", "normalisation", "segmenter"}
-"""What entities.json holds; newer ones ``degrees`` and ``locations``, too."""
+"""Keys of entities.json; newer ones also have ``degrees`` and ``locations``."""
 
 
 def fixed_tokens(
     entities: EntitySettings, indices: int, degrees: int = DEGREES, locations: bool = False
 ) -> dict[str, None]:
-    """Tokens before the first character, in the order of their ids.
+    """Returns the tokens before the first character, in the order of their ids.
 
     locations: whether place names are indexed.
     """
@@ -49,12 +49,13 @@ def fixed_tokens(
 
 
 def kind_of(token: str) -> str:
-    """The kind of an indexed token's entity; of any other token, nothing that is a kind."""
+    """Returns the kind of an indexed token's entity; for any other token, text that is not a
+    kind."""
     return token[1:-1].rpartition("_")[0] if token.startswith("<") else ""
 
 
 def segmenter_name() -> str:
-    """Name and version of the segmenter that cuts the text between the entities."""
+    """Returns name and version of the segmenter that cuts the text between entities."""
     segmenter = load_segmenter("jieba")
     return f"{segmenter.name}-{segmenter.version}"
 
@@ -67,7 +68,7 @@ def tokens_of(
     characters: Iterable[str],
     locations: Iterable[str] = (),
 ) -> tuple[list[str], dict[str, Any]]:
-    """Tokens and settings of a new tokenizer; see EntityAlignedTokenizer.from_words."""
+    """Returns tokens and settings of a new tokenizer; see EntityAlignedTokenizer.from_words."""
     words = list(words)
     places = sorted({*locations})
     fixed = fixed_tokens(entities, indices, locations=bool(places))
@@ -83,7 +84,7 @@ def tokens_of(
         "indices": indices,
         "degrees": DEGREES,
         "entities": entities.model_dump(mode="json"),
-        "locations": " ".join(places),  # thousands of lines otherwise
+        "locations": " ".join(places),  # a list would take thousands of lines
         "normalisation": NORMALISATION,
         "segmenter": segmenter_name(),
     }
@@ -93,7 +94,7 @@ def tokens_of(
 def write_files(
     folder: Path, tokens: Iterable[str], settings: dict[str, Any], prefix: str = ""
 ) -> tuple[str, str]:
-    """Writes vocabulary.txt and entities.json; their names."""
+    """Writes vocabulary.txt and entities.json; returns their names."""
     paths = folder / f"{prefix}{VOCABULARY_FILE}", folder / f"{prefix}{SETTINGS_FILE}"
     paths[0].write_text("\n".join(tokens) + "\n", "utf-8")
     paths[1].write_text(json.dumps(settings, ensure_ascii=False, indent=2) + "\n", "utf-8")
@@ -101,7 +102,8 @@ def write_files(
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """An entities.json. Raises ValueError, in one line with the file's name, where it is none."""
+    """Reads an entities.json. Raises ValueError, in one line that names the file, if it is
+    invalid."""
     try:
         settings = json.loads(path.read_text("utf-8"))
         missing = SETTINGS - set(settings)
@@ -113,10 +115,10 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def read_tokens(path: Path, fixed: dict[str, None]) -> list[str]:
-    """The tokens of a vocabulary.txt that begins with the fixed ones.
+    """Reads the tokens of a vocabulary.txt that begins with the fixed ones.
 
-    Raises ValueError, in one line with the file's name, where it does not, and for a token that is
-    empty or there twice.
+    Raises ValueError, in one line that names the file, if it does not, or if a token is empty or
+    repeated.
     """
     tokens = path.read_text("utf-8").split("\n")[:-1]
     if tokens[: len(fixed)] != list(fixed):

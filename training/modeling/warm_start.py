@@ -1,4 +1,4 @@
-"""A new encoder-decoder that starts from a BERT encoder instead of random weights.
+"""Starts a new encoder-decoder from a BERT encoder instead of random weights.
 
 BART's layers are BERT's: post-norm, GELU, learned positions. So every weight of BERT has a place:
 
@@ -9,8 +9,8 @@ BART's layers are BERT's: post-norm, GELU, learned positions. So every weight of
     decoder layers      spread over BERT's: self-attention, feed-forward and norms as they are, and
                         the attention to the encoder from the self-attention of the same layer
 
-Hidden states of the encoder equal BERT's but for the epsilon of the norms, 1e-5 here and often
-1e-12 there: below 1e-3. Source: Rothe, Narayan and Severyn 2020, Leveraging Pre-trained Checkpoints
+The encoder's hidden states equal BERT's to within 1e-3; the epsilon of the norms differs, 1e-5 here
+and often 1e-12 there. Source: Rothe, Narayan and Severyn 2020, Leveraging Pre-trained Checkpoints
 for Sequence Generation Tasks, BERT2BERT; there the attention to the encoder starts at random.
 """
 
@@ -36,17 +36,15 @@ from gaixie.training.modeling.vocabulary import BOS, EOS, MASK, PAD, UNK
 from gaixie.udfs.metrics.encoder import loading
 
 FULL_WIDTH = {mark: chr(ord(mark) + 0xFEE0) for mark in "!(),:;?"}
-"""What Chinese text has in place of ASCII punctuation before NFKC: BERT has seen it so."""
+"""Full-width forms of ASCII punctuation: Chinese text has them before NFKC, and BERT knows them."""
 SPREAD = 0.5
-"""Of the rows that no character gives: noise, as a share of the standard deviation of BERT's
-rows."""
+"""Noise of rows that no character provides, as a share of the standard deviation of BERT's rows."""
 
 
 def load_bert(name: str) -> tuple[BertModel, PreTrainedTokenizerBase]:
-    """A BERT of transformers, by name or folder, and its tokenizer.
+    """Loads a BERT of transformers, by name or folder, and its tokenizer.
 
-    Raises OSError or ValueError, in one line, where it cannot be loaded or is of another
-    architecture.
+    Raises OSError or ValueError, in one line, if it cannot be loaded or has another architecture.
     """
     with loading(name):
         bert = AutoModel.from_pretrained(name, dtype=torch.float32)
@@ -66,12 +64,12 @@ def from_bert(
     dropout: float = 0.1,
     seed: int = 13,
 ) -> BartForConditionalGeneration:
-    """The encoder-decoder, in the mode of training.
+    """Returns the encoder-decoder, in training mode.
 
-    characters: BERT's own tokenizer. decoder_layers: None is as many as the encoder has. seed: of
-    the rows that no character gives.
+    characters: BERT's own tokenizer. decoder_layers: None for as many as the encoder has. seed: for
+    the rows that no character provides.
 
-    Raises ValueError where BERT's tokenizer lacks a special token.
+    Raises ValueError if BERT's tokenizer lacks a special token.
     """
     own = bert.config
     sizes = {"attention_heads": own.num_attention_heads, "ffn_dim": own.intermediate_size}
@@ -98,7 +96,7 @@ def from_bert(
             _copy_layer(layer, source)
         count, depth = len(model.model.decoder.layers), len(bert.encoder.layer)
         for number, layer in enumerate(model.model.decoder.layers):
-            # The last one from BERT's last, the others evenly spaced before it.
+            # The last layer comes from BERT's last, the others evenly spaced before it.
             source = bert.encoder.layer[round((number + 1) * depth / count) - 1]
             _copy_layer(layer, source)
             _copy_attention(layer.encoder_attn, source.attention)
@@ -112,7 +110,8 @@ def embedding_rows(
     tokenizer: EntityAlignedTokenizer,
     seed: int = 13,
 ) -> torch.Tensor:
-    """A row of BERT's embeddings for each token: float32, shape (tokens, hidden size)."""
+    """Returns an embedding row for each token, from BERT's: float32, shape (tokens, hidden
+    size)."""
     ids = characters.get_vocab()
     rows = bert.embeddings.word_embeddings.weight.detach()
     roles = {PAD: "pad", BOS: "cls", EOS: "sep", UNK: "unk", MASK: "mask"}
@@ -126,7 +125,7 @@ def embedding_rows(
         _row(token, rows, ids) if number not in special else rows[special[number]]
         for number, token in enumerate(tokenizer.codec.tokens)
     ]
-    # Indexed entities, bytes and characters that BERT does not know: distinct, near the others.
+    # Indexed entities, bytes and characters unknown to BERT get distinct rows near the others.
     made = (mean + SPREAD * random.normal(size=(len(table), len(mean))) * deviation).astype("f4")
     pairs = zip(table, torch.from_numpy(made), strict=True)
     return torch.stack([new if row is None else row for row, new in pairs])
@@ -135,14 +134,15 @@ def embedding_rows(
 def known_characters(
     characters: PreTrainedTokenizerBase, tokenizer: EntityAlignedTokenizer
 ) -> tuple[int, int]:
-    """(tokens of one character that BERT has a row for, tokens of one character)."""
+    """Returns (number of single-character tokens that BERT has a row for, number of such
+    tokens)."""
     ids = characters.get_vocab()
     single = [token for token in tokenizer.codec.tokens if len(token) == 1]
     return sum(_bert_id(token, ids) is not None for token in single), len(single)
 
 
 def _row(token: str, rows: torch.Tensor, ids: Mapping[str, int]) -> torch.Tensor | None:
-    """The row of a character, or the mean of those of a word; None where BERT lacks one."""
+    """Returns the row of a character, or the mean of a word's; None if BERT lacks one."""
     if len(token) > 1 and token.startswith("<"):  # an indexed entity or a byte
         return None
     found = [_bert_id(character, ids) for character in token]
@@ -159,7 +159,7 @@ def _bert_id(character: str, ids: Mapping[str, int]) -> int | None:
 
 
 def _copy_positions(part: Any, bert: BertModel) -> None:
-    """Positions, with the first token type in them, and the norm behind them."""
+    """Copies positions, with the first token type added, and the norm after them."""
     source: Any = bert.embeddings
     rows = source.position_embeddings.weight + source.token_type_embeddings.weight[0]
     part.embed_positions.weight[part.embed_positions.offset :] = rows
@@ -167,7 +167,7 @@ def _copy_positions(part: Any, bert: BertModel) -> None:
 
 
 def _copy_layer(layer: Any, source: Any) -> None:
-    """Self-attention, feed-forward and their norms."""
+    """Copies self-attention, feed-forward and their norms."""
     _copy_attention(layer.self_attn, source.attention)
     _copy(layer.self_attn_layer_norm, source.attention.output.LayerNorm)
     _copy(layer.fc1, source.intermediate.dense)
@@ -182,6 +182,6 @@ def _copy_attention(attention: Any, source: Any) -> None:
 
 
 def _copy(module: Any, source: Any) -> None:
-    """Weight and bias."""
+    """Copies weight and bias."""
     module.weight.copy_(source.weight)
     module.bias.copy_(source.bias)

@@ -153,7 +153,7 @@ class Lossy(io.RawIOBase):
     def __init__(self, number: int):
         self._number = number
         self.lost: OSError | None = None
-        """Why something was lost; a reader who has seen enough, as head has, loses nothing."""
+        """Why output was lost. A reader that has seen enough, such as head, loses nothing."""
 
     def fileno(self) -> int:
         return self._number

@@ -36,9 +36,9 @@ class Reading(NamedTuple):
     """Says how a file is read."""
 
     quote: str
-    """Empty where quotes are characters like any other."""
+    """Empty if quotes are ordinary characters."""
     across_lines: bool
-    """Whether a quoted field may span lines; then the file is not divided."""
+    """Whether a quoted field may span lines; if so, the file is not divided."""
 
 
 def _path() -> Column:

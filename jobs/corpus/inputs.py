@@ -51,19 +51,19 @@ class InputFiles:
     settings: Input
     format: str
     schema: StructType
-    """As the files have it; text formats have strings only."""
+    """Schema of the files; text formats have only strings."""
     files: list[File]
     rows: dict[str, int] = field(default_factory=dict)
-    """Rows of each file where its footer says so (Parquet)."""
+    """Rows of each file, if its footer says so (Parquet)."""
     row_groups: dict[str, int] = field(default_factory=dict)
     readings: dict[str, Reading] = field(default_factory=dict)
-    """Of each file, CSV or TSV, once it was looked at."""
+    """How to read each CSV or TSV file, once it has been inspected."""
     marked: bool = False
-    """Whether CSV or TSV begins with a byte order mark that Spark takes for a part of a name."""
+    """Whether CSV or TSV begins with a byte order mark that Spark takes for part of a name."""
     line_by_line: set[str] = field(default_factory=set)
-    """JSON lines that Spark's own reader would take for something else."""
+    """JSON lines files that Spark's own reader would misread."""
     known_origins: set[str] = field(default_factory=set)
-    """JSON lines whose origins are in order, as the look at their columns showed."""
+    """JSON lines files whose origins are all known, as the scan of their columns showed."""
     corrupt: dict[str, str] = field(default_factory=dict)
     """What is wrong with each file that was set aside."""
 

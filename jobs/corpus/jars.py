@@ -27,9 +27,9 @@ class Jars(NamedTuple):
 
     title: str
     arguments: tuple[str, ...]
-    """Options of spark-submit that name them."""
+    """Options of spark-submit that name the jars."""
     remedy: str
-    """What to do where no repository gives them."""
+    """Advice if no repository provides them."""
 
 
 S3A = Jars(

@@ -38,11 +38,11 @@ class Look(NamedTuple):
     """Result of one scan of all lines."""
 
     names: list[str]
-    """Of all columns, in order."""
+    """Names of all columns, in order."""
     odd: set[str]
-    """URIs of files to be read by read_lines."""
+    """URIs of files that read_lines must read."""
     known: set[str]
-    """URIs of other files whose every line has an origin that there is."""
+    """URIs of other files in which every line has a known origin."""
 
 
 def look_at_lines(

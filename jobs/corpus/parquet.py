@@ -100,7 +100,7 @@ class Footer(NamedTuple):
 
     schema: StructType
     unreadable: dict[str, str]
-    """Types of columns that Spark does not know, by name; the schema is without them."""
+    """Types of columns that Spark does not know, by name; the schema omits them."""
     rows: int
     row_groups: int
 

@@ -39,7 +39,7 @@ Table = Literal["pairs", "quarantine", "clusters", "references"]
 PAIRS: Table = "pairs"
 QUARANTINE: Table = "quarantine"
 TABLES: tuple[Table, ...] = (PAIRS, QUARANTINE, "clusters", "references")
-"""What an output may hold; the last two are the method cluster's."""
+"""Tables that an output may hold; only the method cluster has the last two."""
 WORK = "_work"
 
 SAMPLE = 10_000
@@ -116,7 +116,7 @@ class BuildPairs:
     """The steps of a building of pairs, in the order in which build_pairs calls them."""
 
     carried: tuple[str, ...] = ()
-    """Columns of the method's items that are judged along."""
+    """Further columns of the method's items to keep when they are judged."""
     needs_pairs = True
     """Whether a building that makes no pair has failed."""
     made = "made"
@@ -137,16 +137,16 @@ class BuildPairs:
         self.work = f"{self.output}/{WORK}"
         self.input: Rows = open_input(spark, storage, self.settings)
         self.check_lock: Callable[[], None] = lambda: None
-        """Raises where another process has the output."""
+        """Raises if another process holds the output."""
         self.steps = Steps(storage, self.work)
         self.parameters = json.dumps(
             self.settings.parameters(method), sort_keys=True, ensure_ascii=False
         )
         self.figures: dict[str, Any] = {}
-        """What the method says of its work, for the manifest."""
+        """The method's figures about its work, for the manifest."""
         self.started = time.monotonic()
         self.counts: dict[str, int] = {}
-        """rows and items that were read, and how many of the items are fit."""
+        """Numbers of rows and items read, and of items that are fit."""
 
     def prepared(self, settings: BuildSettings) -> BuildSettings:
         """Returns the settings with the values that only a subclass knows."""

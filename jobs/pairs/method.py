@@ -40,7 +40,7 @@ class Option:
     """Marks a setting that has its own command-line option."""
 
     name: str | None = None
-    """The option's name where it differs from the field's."""
+    """The option's name if it differs from the field's."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ class Method:
     """One way to make pairs. It is sent to Spark's workers."""
 
     unit: ClassVar[str] = "sentences"
-    """The word for what is read, used, and put into quarantine."""
+    """Name of what is read, used and quarantined."""
     alone: ClassVar[bool] = True
-    """Whether an item is one sentence, rather than two that belong together."""
+    """Whether an item is one sentence, not two that belong together."""
     origin: ClassVar[str] = "parallel"
     """The origin of its pairs unless the settings name one."""
     options: ClassVar[tuple[str, ...]] = ()
@@ -84,7 +84,7 @@ class Method:
     groups: ClassVar[tuple[str, ...]] = ()
     """Groups of settings that this method has."""
     decides: ClassVar[tuple[str, ...]] = ()
-    """Settings and groups that decide its pairs, beside those that decide all methods' pairs."""
+    """Settings and groups that decide its pairs, besides those that decide every method's pairs."""
 
     @classmethod
     def of(cls, settings: BuildSettings) -> Self:

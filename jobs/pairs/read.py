@@ -41,14 +41,15 @@ class Rows:
     """The rows of an input, and its entry in a manifest."""
 
     rows: DataFrame
-    """source, paraphrase, malformed_line, and foreign where there is one."""
+    """source, paraphrase, malformed_line, and foreign if there is one."""
     entries: list[RunInput]
     files: list[File]
-    """What Spark reads."""
+    """Files that Spark reads."""
     read: Callable[[list[File]], DataFrame] | None = None
     """Reads some of the files."""
     convert: Callable[[str], DataFrame] | None = None
-    """Writes all rows, of which the above are the first, as Parquet to a folder and reads them."""
+    """Writes all rows as Parquet to a folder and reads them; the rows above are the first of
+    them."""
 
     def blamed(self) -> AbstractContextManager[None]:
         """Raises JobError if a file is at fault for a Spark failure in the block."""

@@ -46,7 +46,7 @@ class Written(NamedTuple):
 
     reason: str | None
     source: str
-    """The sentence as it was handed in."""
+    """The sentence as write received it."""
     paraphrase: str | None
     parameters: Mapping[str, Any] | None = None
     """What differs between the pairs of one run, such as pivot or prompt."""
@@ -58,7 +58,7 @@ class Sentences(Method):
     options = ("text_column", "model", "model_version")
     decides: ClassVar[tuple[str, ...]] = ("seed",)
     reads: ClassVar[str] = "source"
-    """What the writer is given: the sentence (source), or the foreign one that it belongs to."""
+    """Input of the writer: the sentence (source), or the foreign one that it belongs to."""
 
     def builder(self) -> type[WritePairs]:
         from gaixie.jobs.pairs.pieces import WritePairs
@@ -135,7 +135,7 @@ class Settling:
     max_characters: int
     both_directions: bool
     parameters: str
-    """JSON: what decides all pairs of the building."""
+    """JSON of the settings that decide all pairs of the building."""
 
     def settle(
         self, rows: Sequence[Mapping[str, str]], reads: str, written: Iterable[Written]

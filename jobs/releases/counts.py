@@ -36,11 +36,11 @@ class Counts(NamedTuple):
     """Tables of counts (column pairs)."""
 
     scores: pd.DataFrame
-    """By split, stage, origin and score bin."""
+    """Pairs by split, stage, origin and score bin."""
     lengths: pd.DataFrame
     """Sentences by origin, stage, side and bin, of LENGTH_BINS characters."""
     judgements: pd.DataFrame
-    """By stage, output and bin, of BARS from 0 to 1; sum is that of the values."""
+    """Pairs by stage, output and bin, of BARS from 0 to 1; sum is that of the values."""
 
 
 def count_written(rows: DataFrame) -> Counts:

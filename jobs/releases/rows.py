@@ -65,13 +65,13 @@ class SourceRun:
     folder: str
     manifest: RunManifest
     digest: str
-    """SHA-256 of its manifest."""
+    """SHA-256 of the run's manifest."""
     rows: Counter[tuple[str, int]]
     """Pairs by origin and stage, in the chosen stages."""
     bytes_per_row: float
-    """Of the columns that are released, as compressed in the run's files."""
+    """Compressed bytes of the released columns in the run's files."""
     lineage: tuple[str, ...] = ()
-    """The group and those of LINEAGE that it has, as text."""
+    """The group and the columns of LINEAGE that the run has, as text."""
 
 
 def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str]) -> SourceRun:

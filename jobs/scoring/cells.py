@@ -22,7 +22,7 @@ class Stages:
     """Thresholds and counts of the scored pairs before they are written."""
 
     thresholds: dict[str, list[float]]
-    """Scores at which stages 1, 2 and 3 begin, by origin; NaN where a quantile had no pairs."""
+    """Scores at which stages 1, 2 and 3 begin, by origin; NaN if a quantile had no pairs."""
     min_meaning: dict[str, float]
     cells: Cells
     """Distinct pairs."""

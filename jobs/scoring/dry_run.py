@@ -46,15 +46,15 @@ class Measured:
     """Figures from the first rows of an input."""
 
     rows: float
-    """Of the whole input; an estimate where its files do not say."""
+    """Rows of the whole input; an estimate if its files do not say."""
     core_s: float
-    """A pair's time on a core like this one to be scored; NaN of a sample that is too small."""
+    """Seconds to score a pair on a core like this one; NaN if the sample is too small."""
     moving_s: float
-    """A pair's time on a core beside that."""
+    """Seconds of core time of a pair besides scoring."""
     text_bytes: float
-    """Of a pair, as it was read."""
+    """Bytes of a pair as read."""
     kept_bytes: float
-    """Of a pair, as it is written."""
+    """Bytes of a pair as written."""
 
 
 def measure(
@@ -88,13 +88,13 @@ class Cluster:
     """The cluster for which a run is estimated."""
 
     cores: int
-    """Tasks that it has room for: cores, or for tier full GPUs."""
+    """Tasks that fit at once: cores, or GPUs for tier full."""
     pairs: int | None = None
-    """Of all inputs, in the mix of the samples; None: as many as there are."""
+    """Pairs of all inputs, in the mix of the samples; None: as many as there are."""
     pairs_per_second: float | None = None
-    """Of one of the cores, reading and writing included; None: as measured here."""
+    """Pairs a second that one core reads, scores and writes; None: as measured here."""
     price: float | None = None
-    """An hour of one of the cores, in any currency."""
+    """Price of one core for an hour, in any currency."""
 
 
 def dry_run(job: ScoreCorpus, cluster: Cluster, on_table: str) -> None:

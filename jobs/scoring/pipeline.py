@@ -128,13 +128,13 @@ class ScoreCorpus:
         )
         self.ledger, self.baseline = ledger, baseline
         self.duplicates: DataFrame | None = None
-        """What is left out: see find_duplicates."""
+        """The rows to leave out: see find_duplicates."""
         self.schemas: dict[str, StructType] = {}
-        """Of the tables that were written."""
+        """Schemas of the written tables."""
         self.seconds: dict[str, float] = {}
         self.check_lock: Callable[[], None] = lambda: None
-        """Raises where another process has this run: called before whatever deletes or publishes.
-        """
+        """Raises if another process holds this run: called before each step that deletes or
+        publishes."""
 
     def run(self, resume: bool) -> RunManifest:
         """Runs all steps in order."""

@@ -66,7 +66,7 @@ class Report:
     bins: Mapping[str, Mapping[int, int]]
     """Scored pairs by origin and gaixie.udfs.spscore.stages.score_bin."""
     sample: Sample
-    """Its examples with reasons: why a judgement is low."""
+    """A sample whose examples have reasons for low judgements."""
 
     @property
     def origins(self) -> list[str]:

@@ -32,7 +32,7 @@ class Sample:
     correlations: list[list[float]] = field(
         default_factory=lambda: [[float("nan")] * len(MEASURED)] * len(MEASURED)
     )
-    """Of ranks, over MEASURED; may be NaN."""
+    """Rank correlations over MEASURED; may be NaN."""
     judgements: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     """Pairs by origin and judgement, in BARS bins of equal width from 0 to 1."""
     examples: list[dict] = field(default_factory=list)

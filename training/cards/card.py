@@ -56,11 +56,11 @@ class Figures:
     """An evaluation's figures for one model."""
 
     result: dict[str, Any]
-    """As evaluation.json has it."""
+    """The content of evaluation.json."""
     own: dict[str, Any]
-    """The model among its systems."""
+    """The model's entry among the systems."""
     highest: list[dict[str, Any]]
-    """Rows of scores.parquet, the best first; lowest likewise, the worst first."""
+    """Rows of scores.parquet, best first; in lowest, worst first."""
     lowest: list[dict[str, Any]]
 
     @property

@@ -25,7 +25,7 @@ class RowGroup(NamedTuple):
 
     uri: str
     number: int
-    """In its file, from 0."""
+    """Number in its file, from 0."""
     rows: int
 
 

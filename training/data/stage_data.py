@@ -65,15 +65,15 @@ class Batch(NamedTuple):
 
     next: Position
     pairs: int
-    """How many pairs the whole batch has, over all ranks."""
+    """Number of pairs in the whole batch, over all ranks."""
     source: list[Any]
-    """Texts; or the ids of their tokens, where these are in files."""
+    """Texts, or the ids of their tokens if these are in files."""
     paraphrase: list[Any]
     options: dict[str, list[int]]
-    """What PairEncoder is told of each pair: its ``degree`` (0: not told) and the seed of its
+    """Options of PairEncoder for each pair: its ``degree`` (0: not told) and the seed of its
     ``noise``."""
     lengths: np.ndarray | None = None
-    """Tokens of source and paraphrase of the whole batch, shape (pairs, 2), where these are in
+    """Tokens of source and paraphrase of the whole batch, shape (pairs, 2), if these are in
     files."""
 
 
@@ -87,7 +87,7 @@ class Block(NamedTuple):
     """All pairs of each row group that was read, in the order of the table's column ``row``."""
     tokens: Tokens | None = None
     lengths: np.ndarray | None = None
-    """Of each row's tokens."""
+    """Number of each row's tokens."""
 
 
 class StageStream:

@@ -35,11 +35,11 @@ class Measure:
     title: str
     signature: str
     better: str
-    """↑ higher, ↓ lower, or nothing where neither is better as such."""
+    """↑ higher, ↓ lower, or empty if neither is better."""
     digits: int
-    """Decimals in a report: 1 of what runs to 100, else 3."""
+    """Decimals in a report: 1 for measures up to 100, else 3."""
     score: Callable[[Pairs], np.ndarray]
-    """float64, shape (rows,); NaN where there is none."""
+    """Returns float64, shape (rows,); NaN for no score."""
 
 
 class Estimate(NamedTuple):
@@ -48,7 +48,7 @@ class Estimate(NamedTuple):
 
     mean: float
     sd: float
-    """Standard deviation of the rows' scores, by n − 1."""
+    """Standard deviation of the rows' scores, with n − 1."""
     low: float
     """Lower bound of the mean's 95 % interval."""
     high: float

@@ -29,9 +29,9 @@ class System:
 
     name: str
     made_by: str
-    """What made the paraphrases, in the report's words."""
+    """The maker of the paraphrases, in the report's words."""
     paraphrases: list[str | None]
-    """The paraphrase of each row, normalised; None where there is none."""
+    """The paraphrase of each row, normalised; None if there is none."""
 
 
 def read_table(

@@ -80,7 +80,7 @@ class Checkpoints:
         self._uploader = ThreadPoolExecutor(1) if self.mirror else None
         self._upload: Future | None = None
         self._sending: list[int] = []
-        """Steps that the last upload was for."""
+        """Steps of the last upload."""
         self._lock: int | None = None
 
     # Saving

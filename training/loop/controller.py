@@ -42,10 +42,10 @@ class State:
     evaluation: int = 0
     """Evaluations so far, over all stages."""
     step: int = 0
-    """The step of the last evaluation; seconds likewise."""
+    """Step of the last evaluation; seconds is its time."""
     seconds: float = 0.0
     stage_step: int = 0
-    """The step at which the stage began, as stage_seconds."""
+    """Step at which the stage began; stage_seconds is its time."""
     stage_seconds: float = 0.0
     best: float | None = None
     """The stage's best score; None before its first readable evaluation."""
@@ -65,18 +65,18 @@ class Decision:
     stage: int
     """The stage that was evaluated; "next stage" leads to the one after it."""
     evaluation: int
-    """Counted from 1, over all stages."""
+    """Number of the evaluation, from 1, over all stages."""
     step: int
     seconds: float
     accuracy: float
     score: float | None
-    """Mean SPScore-zh; of stage 0, denoising, the accuracy itself."""
+    """Mean SPScore-zh; in stage 0, denoising, the accuracy itself."""
     best: float | None
-    """Best score of the stage, this evaluation included; None: there are no best weights to
+    """Best score of the stage, including this evaluation; None if there are no best weights to
     restore."""
     best_evaluation: int | None
     improved: bool
-    """The current weights are the stage's best: save them, also where the stage ends."""
+    """Whether the current weights are the stage's best: save them, even if the stage ends."""
 
 
 def evaluate(

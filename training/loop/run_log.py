@@ -35,17 +35,17 @@ class Agreed:
     losses: list[float]
     """Loss of each step: the mean over all its label tokens."""
     skipped: list[bool]
-    """Of each step: its gradient was not finite, and it changed nothing."""
+    """Whether each step changed nothing because its gradient was not finite."""
     tokens: int
     """Tokens of sources and paraphrases."""
     waiting: float
-    """Seconds in which a rank waited for data, on average."""
+    """Mean seconds that a rank waited for data."""
     spent: float
-    """Seconds, by the main process's clock; evaluations and checkpoints are not among them."""
+    """Seconds by the main process's clock, without evaluations and checkpoints."""
     seconds: float
     """Seconds of the run so far, by the same clock."""
     stop: bool
-    """Some rank was told to."""
+    """Whether some rank was told to stop."""
     labels: int = 0
     """Tokens of paraphrases among the tokens."""
 

@@ -98,11 +98,11 @@ class Done(NamedTuple):
     """The results of a step; those of this rank alone say so."""
 
     loss: torch.Tensor
-    """This rank's share: the sum over the ranks is the mean loss of a token."""
+    """This rank's share of the loss; the sum over the ranks is the mean loss of a token."""
     tokens: int
     """Work.tokens."""
     skipped: torch.Tensor
-    """1.0 where the gradient was not finite, and no rank changed a weight; else 0.0."""
+    """1.0 if the gradient was not finite and no rank changed a weight; else 0.0."""
     labels: int
     """Work.labels."""
 

@@ -32,11 +32,11 @@ class Found:
     """The results of an evaluation."""
 
     accuracy: float
-    """Share of the stage's label tokens that are predicted, given those before them; 0 to 1."""
+    """Share of the stage's label tokens predicted from those before them; 0 to 1."""
     score: float | None
-    """Mean SPScore-zh of generated paraphrases; None where nothing was generated."""
+    """Mean SPScore-zh of generated paraphrases; None if nothing was generated."""
     samples: list[list[str]]
-    """A few (source, paraphrase) that were generated on the main process."""
+    """A few (source, paraphrase) pairs generated on the main process."""
 
 
 def validate(

@@ -91,7 +91,7 @@ class Candidate(NamedTuple):
 
     text: str
     log_probability: float
-    """Mean over its tokens, the last one's end among them; NaN where it was not asked for."""
+    """Mean over its tokens, including the end; NaN if it was not requested."""
 
 
 class Generator:
@@ -103,7 +103,8 @@ class Generator:
     def __init__(self, model: Any, tokenizer: Any):
         self.model, self.tokenizer = model, tokenizer
         self.counts: Counter[str] = Counter()
-        """Sentences, no text, cut, no candidate, paraphrases, copies and unknown entities."""
+        """Counts of sentences, no text, cut, no candidate, paraphrases, copies and unknown
+        entities."""
         positions = getattr(model.config, "max_position_embeddings", None)
         self.longest = min(tokenizer.model_max_length, positions or tokenizer.model_max_length)
         """Maximum tokens of a source; a longer one is cut and counted."""

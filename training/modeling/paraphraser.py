@@ -48,11 +48,12 @@ class Ranked(NamedTuple):
 
     text: str
     log_probability: float
-    """Mean over its tokens, by the model."""
+    """Mean over the paraphrase's tokens, by the model."""
     reverse: float
-    """Mean log-probability of the source's tokens given it; NaN where it was not asked for."""
+    """Mean log-probability of the source's tokens given the paraphrase; NaN if it was not
+    requested."""
     entities: float
-    """Per cent of the source's entities that it has; NaN for a source without any."""
+    """Percentage of the source's entities that it keeps; NaN for a source without any."""
     judgements: dict[str, float]
     """By name: structure, synonyms, meaning, fluency, spscore."""
 

@@ -35,7 +35,7 @@ class Identifier:
 
     metric: SPScoreZh | Identification
     least: float
-    """Score from which on two sentences say the same."""
+    """Minimum score at which two sentences say the same."""
 
     def scores(self, sources: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
         """Returns float32, shape (pairs,), in [0, 1]."""

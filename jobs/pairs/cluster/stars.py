@@ -38,7 +38,7 @@ class Sentence(NamedTuple):
     id: str
     text: str
     cluster: str | None
-    """The published cluster that it is in."""
+    """The published cluster that has the sentence."""
     new: bool = True
     """Whether this run read it."""
 
@@ -62,7 +62,7 @@ class Component:
     """A connected part of the graph, and what is known of its pairs."""
 
     sentences: list[Sentence]
-    """In the order of node."""
+    """Sorted by node."""
     alike: dict[Pair, bool] = field(default_factory=dict)
     """Whether two sentences say the same."""
     clusters: list[list[int]] = field(default_factory=list)

@@ -34,11 +34,11 @@ class Report:
     """What one process asked. Requests and tokens are in the record."""
 
     answers: int = 0
-    """Answers, or reasons for which there is none, of a sentence and a variant."""
+    """Answers, or reasons for their absence, for a sentence and a variant."""
     reused: int = 0
     """Answers that were on record."""
     asked_again: int = 0
-    """Sentences whose answer was malformed, or missing among several."""
+    """Sentences whose answer was malformed, or missing in an answer about several."""
     gave_up: int = 0
 
 

@@ -48,7 +48,7 @@ RETRIED = (408, 409, 425, 429)
 """Statuses that may be temporary, as are all from 500 up."""
 
 FREE: dict[str, Any] = {"state": "failed", "tokens_in": 0, "tokens_out": 0}
-"""What becomes of a request that was not paid."""
+"""Recorded for a request that was not paid."""
 
 
 @dataclass
@@ -73,13 +73,13 @@ class _Failed(Exception):
 
     cause: str
     paid: bool = False
-    """Whether it may have been paid."""
+    """Whether the attempt may have been paid."""
     wait: float | None = None
     """Seconds that the endpoint asked for."""
     final: bool = False
     """Whether the endpoint will never take this request."""
     filtered: bool = False
-    """Whether the endpoint refuses it for what the sentence says."""
+    """Whether the endpoint refuses the sentence's content."""
 
 
 class Endpoint:

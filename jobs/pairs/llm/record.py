@@ -56,7 +56,7 @@ class Spent(NamedTuple):
     """What the requests of a building took."""
 
     requests: int = 0
-    """That were paid, or may have been."""
+    """Requests that were paid, or may have been."""
     tokens_in: int = 0
     tokens_out: int = 0
     failed: int = 0
@@ -68,11 +68,11 @@ class Measured(NamedTuple):
 
     requests: int
     tokens_in: float
-    """A character of the prompt."""
+    """Tokens per character of the prompt."""
     tokens_out: float
-    """A character of the answer."""
+    """Tokens per character of the answer."""
     seconds: float
-    """From sending to answer."""
+    """Seconds from request to answer."""
 
 
 def key(*parts: Any) -> bytes:

@@ -1,1 +1,1 @@
-"""What sees meaning and fluency."""
+"""Computes features of meaning and fluency."""

@@ -1,7 +1,7 @@
-"""Two sequences against each other, bit-parallel: LCS with its alignment, edit distance, n-grams.
+"""Compares two sequences bit-parallel: LCS with its alignment, edit distance, n-grams.
 
 A sequence is a row of small ids: equal characters, or equal words, have equal ids. One pass over
-the second sequence keeps, for all positions of the first at once, 64 to a machine word:
+the second sequence computes, for 64 positions of the first in each machine word:
 
 * the length of the longest common subsequence, LCS (Hyyrö 2004, "Bit-parallel LCS-length
   computation revisited"), and its rows, from which an alignment is read back;
@@ -17,7 +17,7 @@ import numpy as np
 from gaixie.udfs.text.compiled import entry, inner
 
 ORDERS = 4
-"""Longest n-gram."""
+"""Length of the longest n-gram."""
 
 NO_PARTNER = -1
 
@@ -49,7 +49,7 @@ def scan(x, y, masks, history, vectors):
 
 @inner
 def _scan_block(n, y, masks, history):
-    """scan where x fits into one machine word: the usual case."""
+    """Does scan if x fits into one machine word, the usual case."""
     rest, plus, minus = ~_ZERO, ~_ZERO, _ZERO
     ends_1 = ends_2 = ends_3 = _ZERO  # ends in x of the n-grams that end here in y
     grams_1 = grams_2 = grams_3 = grams_4 = 0
@@ -143,7 +143,7 @@ def _scan_blocks(n, y, masks, history, vectors, blocks):
 
 @inner
 def _bits(word, width):
-    """How many of the lowest width bits are set."""
+    """Counts the set bits among the lowest width bits."""
     if width < 64:
         word &= (_ONE << np.uint64(width)) - _ONE
     word -= (word >> _ONE) & np.uint64(0x5555555555555555)
@@ -156,7 +156,7 @@ def _bits(word, width):
 
 @entry
 def align(n, m, history, partner_x, partner_y):
-    """The pairs of :func:`reference` from scan's history: the partner of each place or NO_PARTNER.
+    """Reads the pairs of an LCS from scan's history: each position's partner, or NO_PARTNER.
 
     partner_x, partner_y: int32, at least n and m cells.
     """

@@ -1,4 +1,4 @@
-"""Folders of arrays under a manifest: how the word vectors and the language model are kept."""
+"""Reads and writes folders of arrays with a manifest, for word vectors and the language model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], manifest: dict[str, Any]) -> None:
-    """Writes the arrays beside the manifest, whose path this is, and then the manifest."""
+    """Writes the arrays beside the manifest, and then the manifest. path: the manifest's."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for name, array in arrays.items():
         np.save(path.with_name(f"{name}.npy"), array)
@@ -26,11 +26,11 @@ def read_arrays(
     digest: Callable[..., str],
     what: str,
 ) -> tuple[list[np.ndarray], str]:
-    """The arrays of a manifest, memory-mapped, and their digest.
+    """Returns the arrays of a manifest, memory-mapped, and their digest.
 
-    types: of each array. expected: what the manifest must say. digest: of the arrays. what: stands
-    there, for a message. Raises FileNotFoundError or ValueError, in one line that names the file,
-    where one is missing, damaged or of another version.
+    types: of each array. expected: what the manifest must say. digest: computes the arrays' digest.
+    what: name of the content, for messages. Raises FileNotFoundError or ValueError, in one line
+    that names the file, if a file is missing, damaged or of another version.
     """
     try:
         manifest = dict(json.loads(path.read_text(encoding="utf-8")))

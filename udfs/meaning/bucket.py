@@ -1,8 +1,8 @@
-"""What a look-up in a large table of buckets needs and numba has no word for.
+"""Look-ups in a large table of buckets, by instructions that numba does not offer.
 
-:func:`fetch` asks the processor for a bucket that will be read soon, so that the caches fetch many
-at a time; :func:`search` compares all slots of a bucket at once. Written out in Python, both
-together took three times as long as everything else that the language model does.
+:func:`fetch` prefetches a bucket that will be read soon, so that the caches load many at a time;
+:func:`search` compares all slots of a bucket at once. Written in Python, both together took three
+times as long as everything else in the language model.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 WAYS = 16
-"""Slots of a bucket: one cache line, so that a look-up costs one miss at most."""
+"""Slots of a bucket: one cache line, so that a look-up costs at most one miss."""
 TAG_BITS = 16
-"""Upper bits of a slot, by which it is found."""
+"""Upper bits of a slot, which a search compares."""
 
 _INT, _BYTE = ir.IntType(32), ir.IntType(8).as_pointer()
 _SLOTS = ir.VectorType(_INT, WAYS)
@@ -23,7 +23,7 @@ _SLOTS = ir.VectorType(_INT, WAYS)
 
 @intrinsic
 def fetch(typing, slots, start):
-    """Has the cache line of slots[start] fetched, without waiting for it."""
+    """Prefetches the cache line of slots[start] without waiting for it."""
 
     def write(context, builder, signature, arguments):
         address = builder.bitcast(_place(context, builder, signature, arguments), _BYTE)
@@ -38,9 +38,9 @@ def fetch(typing, slots, start):
 
 @intrinsic
 def search(typing, slots, start, tag):
-    """Lower bits of the slot, of the WAYS from start on, whose upper bits are tag's; 0 if none is.
+    """Returns the lower bits of the slot whose upper bits are tag's, among WAYS from start; else 0.
 
-    slots: uint32. start: of an unsigned type, as no slot stands before the first. tag: uint32.
+    slots: uint32. start: of an unsigned type, because no slot precedes the first. tag: uint32.
     """
 
     def write(context, builder, signature, arguments):
@@ -57,13 +57,13 @@ def search(typing, slots, start, tag):
 
 
 def _place(context, builder, signature, arguments):
-    """The address of slots[start]."""
+    """Returns the address of slots[start]."""
     slots = context.make_array(signature.args[0])(context, builder, arguments[0])
     return builder.gep(slots.data, [arguments[1]])
 
 
 def _same(builder, value):
-    """A row of the same value."""
+    """Returns a vector of one value."""
     none = ir.Constant(_SLOTS, ir.Undefined)
     first = builder.insert_element(none, value, _INT(0))
     return builder.shuffle_vector(first, none, _SLOTS([0] * WAYS))

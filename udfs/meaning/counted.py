@@ -1,4 +1,4 @@
-"""The columns of surface.py and facts.py at once: both read the same numbering of a pair."""
+"""Computes the columns of surface.py and facts.py together, from one numbering of a pair."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _SURFACE = len(surface.NAMES)
 
 
 def features(a: CodePoints, b: CodePoints, words_a: Words, words_b: Words) -> np.ndarray:
-    """The columns of normalised, segmented pairs: float32, shape (rows, len(NAMES)).
+    """Returns the columns of normalised, segmented pairs: float32, shape (rows, len(NAMES)).
 
-    Raises ModuleNotFoundError if the package ``jieba``, whose dictionary has the names, is missing.
+    Raises ModuleNotFoundError without the package ``jieba``, whose dictionary has the names.
     """
     rows = np.empty((len(a.offsets) - 1, len(NAMES)), np.float32)
     longest = numbering.longest(a, b)

@@ -1,7 +1,7 @@
-"""Says why a pair is judged as it is, in sentences for people.
+"""Explains the judgements of a pair in sentences for people.
 
-Each reason begins with the judgement that it belongs to, and quotes the texts as they were written.
-The sentences stand in reasons.ini, in English and Chinese.
+Each reason begins with its judgement and quotes the texts as they were written. The sentences are
+in reasons.ini, in English and Chinese.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from gaixie.udfs.text.segmenters import Segmenter
 LOW = {"structure": 0.5, "synonyms": 0.5, "meaning": 0.8, "fluency": 0.8}
 """A judgement below its value here gets a reason."""
 ODD_SPOTS = 2
-"""How many odd spots are named at most."""
+"""The most odd spots to name."""
 NUMERALS = frozenset("0123456789零〇一二两三四五六七八九十百千万亿第")
 WORST = 2
-"""How many words of a side without a counterpart are named at most."""
+"""The most words without a counterpart to name on each side."""
 SOFT = ("quantity", "modality", "link", "question", "pronoun", "time")
 """Kinds of facts that good paraphrases change too: features count them, no reason names them."""
 SHARED = [counted.NAMES.index(name) for name in ("words_kept", "words_moved")]
@@ -42,12 +42,12 @@ NAMED = [
         *("foreign_lost", "foreign_new", "negation_added", "opposites"),
     )
 ]
-"""What counted counts of facts that reasons name."""
+"""Columns of counted.py that count the facts that reasons name."""
 CONTENT = [vectors.NAMES.index(name) for name in ("source_kept", "paraphrase_kept")]
 
 
 class Pair(NamedTuple):
-    """A pair, and what the kernels say of it."""
+    """A pair and the results of the kernels for it."""
 
     a: Sentence
     b: Sentence
@@ -56,7 +56,7 @@ class Pair(NamedTuple):
     content: float
     """The share of the content with a counterpart."""
     losses: tuple[np.ndarray, np.ndarray]
-    """Of each side; see vectors.losses."""
+    """Losses of each side; see vectors.losses."""
 
 
 def explain(
@@ -78,10 +78,10 @@ def explain_pairs(
     judgements: Sequence[Mapping[str, float] | None],
     language: str = "en",
 ) -> list[list[str]]:
-    """Returns, for each pair, a sentence for each thing that pulls a judgement of it down.
+    """Returns, for each pair, a sentence for each thing that lowers one of its judgements.
 
-    judgements: the four of each pair, in [0, 1]. Each below LOW has a reason at least; None stands
-    for four that are. language: ``en`` or ``zh``. Raises ValueError for another language.
+    judgements: the four of each pair, in [0, 1]. Each one below LOW gets at least one reason; None
+    means that all four are low. language: ``en`` or ``zh``; any other raises ValueError.
     """
     _sentences(language)  # raises before any work
     read = zip(_read(pairs, segmenter, resources), judgements, strict=True)
@@ -91,7 +91,7 @@ def explain_pairs(
 def _read(
     pairs: Sequence[tuple[str, str]], segmenter: Segmenter, resources: Resources
 ) -> Iterator[Pair]:
-    """Reads all pairs at once: a call of a kernel costs more than a pair."""
+    """Reads all pairs at once, because calling a kernel costs more than a pair."""
     written = [text for pair in pairs for text in pair]
     words = segmenter.cut([normalise(text) for text in written])
     sentences = [Sentence(*own) for own in zip(written, words, strict=True)]
@@ -134,9 +134,10 @@ def _reasons(
 
 
 def describe(score: float, language: str = "en") -> str:
-    """Returns what a score says: ``about 2.3 of 5: a light rewording``.
+    """Describes a score in words: ``about 2.3 of 5: a light rewording``.
 
-    The levels are those by which raters judged whole pairs. Raises ValueError for another language.
+    The levels are those by which raters judged pairs overall. Raises ValueError for another
+    language.
     """
     say, rating = _sentences(language), 5 * score
     level = bisect_right((0.5, 1.5, 2.5, 3.75), rating)
@@ -144,7 +145,7 @@ def describe(score: float, language: str = "en") -> str:
 
 
 def in_chinese(reason: str) -> str:
-    """Returns a reason that explain gave in English, in Chinese; any other text as it is."""
+    """Translates an English reason of explain to Chinese; returns any other text unchanged."""
     english, chinese = _sentences("en"), _sentences("zh")
     name, colon, said = reason.partition(": ")
     prefix = f"{chinese[name]}：" if colon and name in LOW else ""
@@ -159,26 +160,26 @@ BEFORE_NUMBERS = re.compile("(?:第|周|星期|礼拜)?$")
 
 
 class Sentence:
-    """A sentence as it was written, and as the metric reads it."""
+    """A sentence as written, and as the metric reads it."""
 
     def __init__(self, written: str, words: Sequence[str]):
-        """words: those of the text."""
+        """Takes a sentence as written, and the words of its normalised text."""
         self.written, self.text, self.words = written, "".join(words), words
         self.spans = [*pairwise([0, *accumulate(map(len, words))])]
-        """Where the words lie in the text."""
+        """The span of each word in the text."""
 
     @cached_property
     def _places(self) -> list[int] | None:
-        """Where each character of the text begins in what was written, and where that ends."""
+        """Returns where each character of the text begins in the written form, and its end."""
         places = written_places(self.written)
         return places and [*places, len(self.written)]
 
     def quote(self, start: int, end: int) -> str:
-        """Returns what text[start:end] was written as."""
+        """Returns the written form of text[start:end]."""
         places = self._places
         if not places:
             return self.text[start:end]
-        # Several characters may come from one: ㍿ is 株式会社.
+        # Several characters may come from a single one: ㍿ is 株式会社.
         last = places[bisect_right(places, places[end - 1])]
         return self.written[places[start] : last].strip()
 
@@ -188,7 +189,7 @@ class Sentence:
         return touched[0][0], touched[-1][1]
 
     def with_measure(self, start: int, end: int) -> tuple[int, int]:
-        """Returns a number's span with what orders it and the measure behind it: 第二天, 3000元."""
+        """Extends a number's span by its ordinal prefix and the measure behind: 第二天, 3000元."""
         start -= len(BEFORE_NUMBERS.findall(self.text[:start])[0])
         for first, last in self.spans:
             if first >= end and set(self.text[first:last]) <= set(MEASURES):
@@ -209,7 +210,7 @@ def _sentences(language: str) -> Mapping[str, str]:
 
 
 def _changes(pair: Pair, say: Mapping[str, str]) -> Iterator[str]:
-    """Facts and words that one of the sentences has and the other has not."""
+    """Yields reasons for facts and words that only one of the sentences has."""
     lost, new = _missing_facts(pair)
     of_new = {fact.item: fact for fact in new if fact.kind == "opposite"}
     for fact in lost:
@@ -231,7 +232,7 @@ def _changes(pair: Pair, say: Mapping[str, str]) -> Iterator[str]:
                 yield say[f"{kind}_{verb}"].format(text=sentence.quote(*span))
         for place in np.argsort(-losses, kind="stable")[:WORST]:
             start, end = sentence.whole_words(place, place + 1)
-            # What the segmenter makes of what it does not know is often no word.
+            # The segmenter often cuts unknown text into pieces that are not words.
             if (word := sentence.text[start:end]) not in known_words() or _is_number(word):
                 continue
             if losses[place] > 0 and not any(a < end and start < b for a, b in named):
@@ -241,7 +242,7 @@ def _changes(pair: Pair, say: Mapping[str, str]) -> Iterator[str]:
 def _missing_facts(pair: Pair) -> tuple[list[facts.Fact], list[facts.Fact]]:
     """Returns the facts that the paraphrase lacks, and those that the source lacks.
 
-    None where the kernel counted none of what reasons name.
+    Both are empty if the kernel counted no fact that reasons name.
     """
     if not pair.counts[NAMED].any():
         return [], []
@@ -258,5 +259,5 @@ def _odd_spots(b: Sentence, resources: Resources, say: Mapping[str, str]) -> Ite
 
 
 def _is_number(word: str) -> bool:
-    """Whether a word is numerals alone, or several and a classifier: 四百名."""
+    """Tells whether a word is only numerals, or several numerals and a classifier: 四百名."""
     return NUMERALS.issuperset(word) or (len(word) > 2 and NUMERALS.issuperset(word[:-1]))

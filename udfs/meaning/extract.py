@@ -1,4 +1,4 @@
-"""What the tier ``core`` sees of a pair: the eight features, then the families of udfs/meaning."""
+"""Extracts what tier ``core`` sees of a pair: the eight features, then those of udfs/meaning."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CORE_FEATURES = (*FEATURES, *(name for names in FAMILIES.values() for name in na
 
 Column = TypeVar("Column", CodePoints, Words)
 BLOCK = 4096
-"""Pairs at a time: fewer, and every family finds its tables pushed out of the cache more often."""
+"""Pairs at a time. With fewer, each family's tables fall out of the cache more often."""
 
 
 class Resources(NamedTuple):
@@ -39,15 +39,15 @@ class Resources(NamedTuple):
     def load(
         cls, vectors_folder: str | None = None, language_model_folder: str | None = None
     ) -> Resources:
-        """The tables of two folders, by default those that ship; loaded once in a process.
+        """Loads the tables of two folders, by default the shipped ones, once in a process.
 
-        Raises OSError or ValueError, in one line that names the file, where one is missing,
-        damaged or of another version.
+        Raises OSError or ValueError, in one line that names the file, if one is missing, damaged
+        or of another version.
         """
         return _load(vectors_folder, language_model_folder)
 
     def digests(self) -> dict[str, str]:
-        """Ten hexadecimal digits of each table, by its name in the metric's signature."""
+        """Returns ten hexadecimal digits for each table, by its name in the metric's signature."""
         return {"vec": self.vectors.digest[:10], "lm": self.language_model.digest[:10]}
 
 
@@ -59,9 +59,9 @@ def _load(vectors_folder: str | None, language_model_folder: str | None) -> Reso
 def extract_core(
     a: CodePoints, b: CodePoints, words_a: Words, words_b: Words, resources: Resources
 ) -> np.ndarray:
-    """Features of normalised, segmented pairs: float32, shape (rows, len(CORE_FEATURES)).
+    """Returns the features of normalised, segmented pairs: float32, (rows, len(CORE_FEATURES)).
 
-    NaN for missing. Raises ValueError for a sentence that the kernels do not take.
+    NaN means missing. Raises ValueError for a sentence that the kernels reject.
     """
     rows = len(a.offsets) - 1
     columns = np.empty((rows, len(CORE_FEATURES)), np.float32)
@@ -80,6 +80,6 @@ def extract_core(
 
 
 def _block(column: Column, rows: slice) -> Column:
-    """Some rows of a column of sentences, or of their words, not copied."""
+    """Returns some rows of a column of sentences, or of their words, without a copy."""
     offsets = column.offsets[rows.start : rows.stop + 1]
     return type(column)(column[0][offsets[0] : offsets[-1]], offsets - offsets[0])

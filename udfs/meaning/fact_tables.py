@@ -1,4 +1,4 @@
-"""What udfs/meaning/facts.py looks up: its words as a tree, and the names of jieba's dictionary."""
+"""Tables for udfs/meaning/facts.py: its words as a tree, and the names of jieba's dictionary."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from gaixie.udfs.text.segmenters import jieba_tables
 from gaixie.udfs.text.words import MULTIPLIER, word_key
 
 ANYWHERE = "不没我你您他她它"
-"""Characters that count within words as well: 看不到, 他用. Any other word of one character counts only
-where the segmenter has it as a word (都, not 首都), or where a counted word ends and another one ends
-(不会)."""
+"""Characters that also count within words: 看不到, 他用. Any other word of one character counts only if
+the segmenter cuts it as a word (都, not 首都), or if it lies between the end of a counted word and the
+end of a word (不会)."""
 
 
 def _sections() -> dict[str, list[str]]:
-    """The lines of each section of fact_words.ini."""
+    """Returns the lines of each section of fact_words.ini."""
     parser = ConfigParser(allow_no_value=True, delimiters=("=",))
     parser.optionxform = str  # type: ignore[assignment, method-assign]  # lines as they are
     parser.read(Path(__file__).with_name("fact_words.ini"), "utf-8")
@@ -39,7 +39,7 @@ _HIDING = " ".join(_KINDS.pop("none")).split()
 _SIDES = [side for line in _KINDS.pop("opposites") for side in line.split("|")]
 
 ITEMS = [(kind, line.split()[0]) for kind, lines in _KINDS.items() for line in lines]
-"""(kind, first word) of each item; then those of each line of opposites, side by side."""
+"""(kind, first word) of each item, then both sides of each line of opposites."""
 OPPOSITES_FROM = len(ITEMS)
 ITEMS += [("opposite", side.split()[0]) for side in _SIDES]
 NEGATION = ITEMS.index(("negation", "不"))
@@ -49,12 +49,12 @@ KIND_SPAN = {
     for first, (kind, _) in reversed(list(enumerate(ITEMS)))
     if kind not in [other for other, _ in ITEMS[:first]]
 }
-"""Its items' numbers, from and to."""
+"""The number of each kind's first item, and one past its last."""
 
 
 @cache
 def lexicon() -> dict[str, list[int]]:
-    """The numbers of the items of each word; none for what only hides others."""
+    """Returns the items' numbers for each word; none for a word that only hides others."""
     entries: dict[str, list[int]] = {word: [] for word in _HIDING}
     for item, line in enumerate([*chain(*_KINDS.values()), *_SIDES]):
         for word in line.split():
@@ -67,10 +67,10 @@ LONGEST_WORD = max(map(len, lexicon()))
 
 
 def is_name(word: str, frequency: int, tag: str) -> bool:
-    """Whether a word of the dictionary is a place, an organisation or a person.
+    """Tells whether a word of the dictionary is a place, an organisation or a person.
 
-    The tags of persons are not to be trusted with short words, nor with rare ones that do not begin
-    with a surname.
+    Tags of persons are unreliable for short words, and for rare words that do not begin with a
+    surname.
     """
     if len(word) < 2 or word in NOT_NAMES:
         return False
@@ -80,18 +80,18 @@ def is_name(word: str, frequency: int, tag: str) -> bool:
 
 @cache
 def known_words() -> frozenset[str]:
-    """The words of the dictionary. Raises ModuleNotFoundError if jieba is not installed."""
+    """Returns the dictionary's words. Raises ModuleNotFoundError if jieba is not installed."""
     return frozenset(word for word, _, _ in jieba_tables.dictionary())
 
 
 @cache
 def names() -> frozenset[str]:
-    """The names of the dictionary. Raises ModuleNotFoundError if jieba is not installed."""
+    """Returns the dictionary's names. Raises ModuleNotFoundError if jieba is not installed."""
     return frozenset(line[0] for line in jieba_tables.dictionary() if is_name(*line))
 
 
 PLACES = "市省县区州镇乡村岛河江湖山国"
-"""A name of three characters or more that ends so is kept where it stands without: 北京市."""
+"""A name of three characters or more that ends so also counts as kept without it: 北京市 in 北京."""
 
 # Bits of a cell of Tables.characters, above those of udfs.text.numerals: the node of a word's first
 # character, LATIN for ASCII letters, FOREIGN and IS_PLACE.
@@ -99,7 +99,7 @@ ROOT_SHIFT, ROOT_MASK = 12, (1 << 11) - 1
 LATIN, FOREIGN, IS_PLACE = 1 << 23, 1 << 24, 1 << 25
 
 EDGE_BITS = 12
-"""The hash table of edges has 1 << EDGE_BITS cells."""
+"""The hash table of edges has 2 ** EDGE_BITS cells."""
 NAME_BITS = 18
 
 
@@ -124,7 +124,7 @@ class Tables(NamedTuple):
 
 @cache
 def tables() -> Tables:
-    """The tables, once per process."""
+    """Builds the tables, once per process."""
     nodes, words = {"": 0}, list(lexicon())
     for word in words:
         for end in range(1, len(word) + 1):
@@ -195,7 +195,7 @@ def _add_names(values, offsets, table):
 
 @inner
 def name_slot(key):
-    """Where in Tables.names the word of a key (udfs/text/words.py) would stand, and as what."""
+    """Returns a key's cell in Tables.names, and its content there (key: udfs/text/words.py)."""
     mixed = key * MULTIPLIER
     mixed = (mixed ^ (mixed >> np.uint64(32))) * MULTIPLIER
     mark = np.uint32((mixed >> np.uint64(8)) & np.uint64(0xFFFFFFFF)) | np.uint32(1)
@@ -204,7 +204,7 @@ def name_slot(key):
 
 @inner
 def step(node, code, edges, children):
-    """The node behind a node's edge, or 0."""
+    """Returns the node that a node's edge leads to, or 0."""
     key = (np.uint64(node) << np.uint64(21)) | (np.uint64(code) + np.uint64(1))
     slot = np.int64((key * MULTIPLIER) >> np.uint64(64 - EDGE_BITS))
     while edges[slot] != 0:

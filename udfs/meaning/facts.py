@@ -1,25 +1,25 @@
-"""Facts that a paraphrase loses or invents: numbers, names, negation, words that carry facts.
+"""Finds facts that a paraphrase loses or invents: numbers, names, negation, words with facts.
 
 | column | meaning |
 |---|---|
-| numbers_lost, numbers_new | numbers of the source (of the paraphrase) that the other side does not |
-| | say (udfs/text/numerals.py, udfs/text/quantities.py); weak ones are not missed |
-| latin_lost, latin_new | Latin words and codes, without case |
+| numbers_lost, numbers_new | numbers of the source (of the paraphrase) that the other side lacks |
+| | (udfs/text/numerals.py, udfs/text/quantities.py); weak ones never count as lacking |
+| latin_lost, latin_new | Latin words and codes, ignoring case |
 | names_lost, names_new | places, organisations and persons of jieba's dictionary that the other |
-| | side does not have in any words (北京市 is there in 北京) |
+| | side does not have in any words (北京 counts for 北京市) |
 | foreign_lost, foreign_new | different characters of transliterated names (runs of three or more |
 | | characters that such names are written with) that the other side does not have |
 | pronouns, questions | pronouns, and words that ask, lost and new together |
-| facts_lost, facts_new | words that carry facts (udfs/meaning/fact_words.ini), negation apart, by |
+| facts_lost, facts_new | words that carry facts (udfs/meaning/fact_words.ini) except negation, by |
 | | item |
-| negation_added | words of negation, paraphrase less source |
-| negation_odd | 1 where that is an odd number |
+| negation_added | words of negation, paraphrase minus source |
+| negation_odd | 1 if negation_added is odd |
 | opposites | pairs of opposites of which the source has more of one and the paraphrase more of |
 | | the other: 增加 became 减少 |
-| changed | numbers, Latin words, names, words, opposites and the size of negation_added together |
+| changed | sum of numbers, Latin words, names, words, opposites and the size of negation_added |
 
-A negation that asks (是不是, 可以不?) counts as asking. A pair with a sentence of over
-numbering.LONGEST characters is NaN throughout.
+A negation that asks (是不是, 可以不?) counts as a question. If a sentence has over numbering.LONGEST
+characters, all columns are NaN.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Fact(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The facts of a normalised sentence, in order."""
+    """The facts in a normalised sentence, in order."""
 
     text: str
     numbers: list[Number]
@@ -78,7 +78,7 @@ class Found(NamedTuple):
 
 
 def find(text: str, words: Sequence[str]) -> Found:
-    """Returns the facts of a normalised sentence, given with its words."""
+    """Returns the facts of a normalised sentence. words: the sentence's."""
     edges = pairwise([0, *accumulate(map(len, words))])
     named = [(start, end) for start, end in edges if text[start:end] in names()]
     foreign: list[int] = []
@@ -91,7 +91,7 @@ def find(text: str, words: Sequence[str]) -> Found:
 
 
 def missing(here: Found, there: Found) -> list[Fact]:
-    """Returns the facts of one sentence that the other does not have, one for one."""
+    """Returns the facts of one sentence that the other lacks; each fact matches one at most."""
     facts = []
     others = [*there.numbers]
     for number in here.numbers:
@@ -117,7 +117,7 @@ def missing(here: Found, there: Found) -> list[Fact]:
             facts.append(Fact("foreign", place, place + 1))
     counts = Counter(fact.item for fact in here.items)
     counts -= Counter(fact.item for fact in there.items)
-    # Of several words of an item, those that the other sentence has not are the missing ones.
+    # If an item has several words, those that the other sentence lacks are the missing ones.
     for fact in sorted(here.items, key=lambda own: here.text[own.start : own.end] in there.text):
         if counts[fact.item]:
             counts[fact.item] -= 1
@@ -135,7 +135,7 @@ def _stem(name: str) -> str:
 
 
 def _items(text: str, words: Sequence[str]) -> list[Fact]:
-    """The items of a text; a word may be of several."""
+    """Returns the items in a text; a word may belong to several."""
     edges = {0, *accumulate(map(len, words))}
     facts: list[Fact] = []
     position = matched = 0

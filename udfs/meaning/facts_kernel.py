@@ -1,4 +1,4 @@
-"""The columns of udfs/meaning/facts.py, which defines them, over code points."""
+"""Computes the columns that udfs/meaning/facts.py defines, over code points."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SEED = np.uint64(0xCBF29CE484222325)
 class Scratch(
     namedtuple("Scratch", "edges counts numbers weak latin seen noted cells slots marks places")
 ):
-    """Room for the longest sentence of a batch.
+    """Scratch space for the longest sentence of a batch.
 
     edges: uint8, by character and one more: 1 where a word begins or ends. counts: int16, (2,
     items). numbers: float64 (2, numbers, 3): value, dimension and amount; weak: uint8 (2, numbers).
@@ -34,7 +34,7 @@ class Scratch(
 
 
 def scratch(longest: int) -> Scratch:
-    """Room for sentences of up to longest characters."""
+    """Allocates scratch space for sentences of up to longest characters."""
     return Scratch(
         np.zeros(longest + 1, np.uint8),
         np.zeros((2, _ITEMS), np.int16),
@@ -52,7 +52,7 @@ def scratch(longest: int) -> Scratch:
 
 @inlined
 def kernel(a, ends_a, b, ends_b, counts, s, f, t, row):
-    """The columns of the pair that s numbers (counts: what numbering.number returned)."""
+    """Fills row for the pair that s numbers. counts: the result of numbering.number."""
     n, m, _, words_a, words_b, _ = counts
     letters_a, letters_b = s.letters[:n], s.letters[n : n + m]
     tree = (t.follow, t.edges, t.children, t.word_at, t.first_hit, t.hits, t.anywhere)
@@ -91,9 +91,9 @@ def kernel(a, ends_a, b, ends_b, counts, s, f, t, row):
 
 @inner
 def _note(text, characters, noted, cells):
-    """The characters that may begin a number, a Latin word or an item, and their cells.
+    """Notes the characters that may begin a number, a Latin word or an item, and their cells.
 
-    Returns how many, and the longest run of foreign characters.
+    Returns their number, and the longest run of foreign characters.
     """
     count = run = longest = 0
     for i in range(len(text)):
@@ -173,7 +173,7 @@ def _read(text, ends, noted, characters, tree, edges, items, found, weak, latin)
 
 @inner
 def _missed_numbers(numbers, weak, others, taken):
-    """How many of the numbers no other one says, one for one; no weak ones."""
+    """Counts the numbers without an equal on the other side, one for one, except weak ones."""
     missed = 0
     for k in range(len(others)):
         taken[k] = 0
@@ -192,7 +192,7 @@ def _missed_numbers(numbers, weak, others, taken):
 
 @inner
 def _missed_latin(words, others):
-    """How many of either have no equal, one for one."""
+    """Counts the words of each side without an equal on the other, one for one."""
     shared = 0
     for k in range(len(words)):
         for position in range(len(others)):
@@ -205,9 +205,9 @@ def _missed_latin(words, others):
 
 @inner
 def _find_names(start, stop, s, words_of_other, names, slots, marks, places):
-    """Words from start to stop that the other side has not, where names has each, and as what.
+    """Finds the words from start to stop that the other side lacks, and their cells in names.
 
-    Returns how many. The cells are fetched here and read only later, when they have come.
+    Returns how many. The cells are only prefetched here; they are read later, once they arrive.
     """
     count = 0
     for k in range(start, stop):
@@ -252,7 +252,7 @@ def _contains(text, word):
 
 @inner
 def _missed_foreign(text, characters, before, letters, of_other, seen):
-    """Different letters in runs of foreign characters that the other side does not have."""
+    """Counts distinct letters in runs of foreign characters that the other side lacks."""
     missed = run = 0
     for k in range(len(text)):
         cell = characters[min(np.int64(text[k]), len(characters) - 1)]
@@ -261,7 +261,7 @@ def _missed_foreign(text, characters, before, letters, of_other, seen):
             for p in range(
                 k - fact_tables.FOREIGN_RUN + 1 if run == fact_tables.FOREIGN_RUN else k, k + 1
             ):
-                if before[p] < before[p + 1]:  # the dot is no letter
+                if before[p] < before[p + 1]:  # the dot is not a letter
                     letter = letters[before[p]]
                     missed += of_other[letter] == 0 and seen[letter] == 0
                     seen[letter] = 1

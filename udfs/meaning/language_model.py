@@ -1,23 +1,22 @@
 """A character language model: how fluent a paraphrase is, and where it reads oddly.
 
-P(character | up to four before it), interpolated modified Kneser-Ney
+It gives P(character | up to four before it) by interpolated modified Kneser-Ney
 (research/make_language_model.py), packed so that a look-up costs one cache line. A sentence of n
-characters has n + 1 positions: its characters and its end. Its first character follows a begin that
-is no position. Characters that the model does not know are one character, unknown. Natural
-logarithms.
+characters has n + 1 positions: its characters and its end. The begin before the first character is
+not a position. All characters outside the model are one character, unknown. Logarithms are natural.
 
-    log p(w | h) = log of the stored probability of hw where the model has it,
-                   else log backoff(h) (0 where the model has no h) + log p(w | h'),
+    log p(w | h) = log of the stored probability of hw if the model has it,
+                   else log backoff(h) (0 if the model has no h) + log p(w | h'),
 
-h' being h without its first character. Two n-grams of one bucket with the same 16 bits of their
-hashes are taken for one another: of 10,000 look-ups of what is not there, two to three succeed.
+where h' is h without its first character. Two n-grams in one bucket are confused if the same 16
+bits of their hashes agree: of 10,000 look-ups of absent n-grams, two to three succeed.
 
-*Gain* is log p less the log probability of the character alone: it tells an odd sequence from a
-rare word (SLOR; Kann, Rothe and Filippova 2018, *Sentence-Level Fluency Evaluation*). *Order* is
-the length of the longest n-gram of the model that ends at a position. A *joint* is a position whose
-bigram (its character and the one before it, begin and end included) does not occur in the other
-sentence: where the paraphrase was rewritten. Columns, first of the paraphrase B, over its
-positions:
+*Gain* is log p minus the log probability of the character alone: it distinguishes an odd sequence
+from a rare word (SLOR; Kann, Rothe and Filippova 2018, *Sentence-Level Fluency Evaluation*).
+*Order* is the length of the longest n-gram of the model that ends at a position. A *joint* is a
+position whose bigram (its character and the one before, begin and end included) does not occur in
+the other sentence: the paraphrase was rewritten there. The first columns describe the paraphrase B,
+over its positions:
 
 | column | meaning |
 |---|---|
@@ -26,19 +25,19 @@ positions:
 | worst_3, worst_5, worst_gain_3, worst_gain_5 | lowest mean of log p (gain) of 3 or 5 positions |
 | | in a row; of all where there are fewer |
 | rare, very_rare | share with log p below -8, -11 |
-| surprise | mean of what -log p has above 7 |
-| loss, losing | mean of the gains below 0, with 0 for others; their share |
-| weak | share of an order of at most 2 |
-| joints, joint_loss, joint_weak | joints, their gains below 0, those of an order of at most 2: |
+| surprise | mean of the excess of -log p over 7 |
+| loss, losing | mean of the gains below 0, counting others as 0; share of gains below 0 |
+| weak | share of positions with an order of at most 2 |
+| joints, joint_loss, joint_weak | joints, their gains below 0, joints with an order of at most 2: |
 | | sum / positions |
 | joint_mean, joint_gain, joint_worst | at joints: mean of log p, of gain; lowest gain |
 | joint_worst_3, joint_worst_5, joint_mean_5 | lowest (mean) of the mean gains from 1 (2) before |
 | | to 1 (2) behind a joint |
-| new_mean | mean of log p at joints that a joint, or nothing, follows: new material |
+| new_mean | mean of log p at joints followed by a joint or by nothing: new material |
 | total | sum of log p |
 
-and then each of them less that of the source A, its joints being those against B: ..._added. NaN
-where nothing is there to take the mean of.
+The columns ..._added are each of these minus that of the source A, with joints against B. A mean
+over nothing is NaN.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ from gaixie.udfs.text.normalise import NORMALISATION
 FOLDER = Path(__file__).parents[1] / "models/language-model-zh"
 MANIFEST, FORMAT, VERSION = "language_model.json", "gaixie-language-model", 1
 STRETCH, EXPECTED = 3, 1.0
-"""Characters of an odd spot, and the gain in nats below which the mean of theirs is odd."""
+"""Characters of an odd spot, and the mean gain in nats below which they are odd."""
 _TYPES = dict(zip(Tables._fields, ("uint16", "float32", "uint32", "float32"), strict=True))
 
 _SIDE = (
@@ -75,7 +74,7 @@ NAMES = (*_SIDE, *(f"{name}_added" for name in _SIDE))
 
 
 class LanguageModel(NamedTuple):
-    """A model as its folder holds it; memory-mapped, so that the processes of a host share it."""
+    """A model, memory-mapped from its folder, so that the processes of a host share it."""
 
     tables: Tables
     digest: str
@@ -83,10 +82,10 @@ class LanguageModel(NamedTuple):
 
     @classmethod
     def load(cls, folder: str | Path | None = None) -> LanguageModel:
-        """The model of a folder, by default the one that ships.
+        """Loads the model of a folder, by default the shipped one.
 
-        Raises FileNotFoundError where a file is missing and ValueError where one is damaged or of
-        another version or normalisation, in one line that names it.
+        Raises FileNotFoundError if a file is missing and ValueError if one is damaged or of another
+        version or normalisation, in one line that names it.
         """
         expected = {"format": FORMAT, "version": VERSION, "normalisation": NORMALISATION}
         path = Path(folder or FOLDER) / MANIFEST
@@ -95,18 +94,18 @@ class LanguageModel(NamedTuple):
         return cls(tables, checksum, len(tables.scales) + 1)
 
     def log_probabilities(self, text: str) -> np.ndarray:
-        """log p of each character of a normalised sentence, and of its end: float32, (n + 1,)."""
+        """Returns log p of a normalised sentence's characters and end: float32, (n + 1,)."""
         return self._read(text).log_p[1:]
 
     def _read(self, text: str) -> Positions:
-        """Positions of a sentence; the first is that of its begin."""
+        """Returns the positions of a sentence; the first is its begin."""
         room = kernels.positions(len(text) + 2, self.order)
         kernels.read_text(from_strings([text]).values, self.tables, room)
         return room
 
 
 def digest(*arrays: np.ndarray) -> str:
-    """Ten hexadecimal digits of SHA-256 over the arrays of Tables and their shapes."""
+    """Returns ten hexadecimal digits of SHA-256 over the arrays of Tables and their shapes."""
     checksum = hashlib.sha256()
     for name, array in zip(Tables._fields, arrays, strict=True):
         checksum.update(f"{name} {array.dtype} {array.shape}\n".encode())
@@ -115,7 +114,7 @@ def digest(*arrays: np.ndarray) -> str:
 
 
 def features(a: CodePoints, b: CodePoints, model: LanguageModel) -> np.ndarray:
-    """The columns of normalised pairs: float32, shape (rows, len(NAMES))."""
+    """Returns the columns of normalised pairs: float32, shape (rows, len(NAMES))."""
     rows = np.empty((len(a.offsets) - 1, len(NAMES)), np.float32)
     longest = sum(int(np.diff(text.offsets).max(initial=0)) for text in (a, b))
     room = columns.room(longest, model.order)
@@ -129,14 +128,14 @@ class Spot(NamedTuple):
     start: int
     end: int
     nats: float
-    """By how much the gains of its characters fall short of EXPECTED."""
+    """The total shortfall of its characters' gains from EXPECTED."""
 
 
 def odd_spots(text: str, model: LanguageModel, count: int) -> list[Spot]:
-    """The oddest stretches of a normalised sentence, the oddest first; they do not overlap.
+    """Returns the oddest stretches of a normalised sentence, oddest first, without overlaps.
 
-    A stretch is STRETCH characters in a row (all, of fewer) with less gain than EXPECTED, and the
-    character before them, which they do not go with.
+    A stretch is STRETCH consecutive characters (or all, if there are fewer) whose mean gain is
+    below EXPECTED, and the character before, with which they do not fit.
     """
     gains = model._read(text).gains[1 : len(text) + 1].astype(float)
     width = min(STRETCH, len(gains))

@@ -1,4 +1,4 @@
-"""The columns of udfs/meaning/language_model.py, which defines them, over what the model says."""
+"""Computes the columns that udfs/meaning/language_model.py defines from the model's positions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from gaixie.udfs.text.compiled import entry, inner, row_of, summing
 
 HEADS = 1024
 AT_ONCE = 1024
-"""Positions whose n-grams are looked up together: fetching the ones hides what others wait for."""
+"""Positions whose n-grams are looked up together, so that their cache misses overlap."""
 EDGE = 2
-"""Positions before and behind one that its stretch of five takes in."""
+"""Positions on either side of the middle of a stretch of five."""
 
 RARE, VERY_RARE, SURPRISING = -8.0, -11.0, -7.0
-"""Log probabilities below which a character counts as such, in nats."""
+"""Log probabilities in nats below which a character is rare, very rare or surprising."""
 
 
 class Room(namedtuple("Room", "positions joints heads chain at p g near wide")):
@@ -30,7 +30,7 @@ class Room(namedtuple("Room", "positions joints heads chain at p g near wide")):
 
 
 def room(longest: int, order: int) -> Room:
-    """Room for pairs of up to longest characters together."""
+    """Allocates scratch space for pairs of up to longest characters together."""
     count = AT_ONCE + longest + 4
     return Room(
         model.positions(count, order),
@@ -62,7 +62,7 @@ def fill_rows(texts_a, texts_b, tables, room, rows):
 
 @inner
 def _fill_row(at, n, m, room, row):
-    """The columns of the pair that begins at a position and has n and m that are no begins."""
+    """Fills row for the pair at a position, with n and m positions without the begins."""
     ids, joints = room.positions.ids, room.joints
     ids_a, ids_b = ids[at : at + n + 1], ids[at + n + 1 : at + n + m + 2]
     joints_a, joints_b = joints[: n + 1], joints[n + 1 : n + m + 2]
@@ -78,7 +78,7 @@ def _fill_row(at, n, m, room, row):
 def mark_joints(ids_a, ids_b, joints_a, joints_b, heads, chain):
     """Sets joints: 0 where the bigram that ends there also occurs in the other sentence, else 1.
 
-    Their last cells, which are of no position, become 1.
+    The last cells, which belong to no position, become 1.
     """
     for i in range(len(ids_a) - 1):
         head = _head(ids_a[i], ids_a[i + 1])
@@ -107,7 +107,7 @@ def _head(first, second):
 
 @inner
 def fill_side(start, joints, room, out):
-    """The columns of the sentence whose positions begin at start; see language_model._SIDE."""
+    """Fills out for the sentence whose positions begin at start; see language_model._SIDE."""
     count = len(joints) - 1
     last = start + count
     at = room.positions
@@ -159,7 +159,7 @@ def _totals(log_p, gains, matched, out):
 
 @inner
 def _at_joints(log_p, gains, matched, joints, room, out):
-    """The columns of joints and the stretches around them, by the sums of the gains."""
+    """Fills the columns of joints and the stretches around them, from the sums of the gains."""
     count, at, near, wide = len(log_p), room.at, room.near, room.wide
     number = 0
     for i in range(count):
@@ -197,7 +197,7 @@ def _at_joints(log_p, gains, matched, joints, room, out):
 
 @inner
 def _widen(values, wide):
-    """Copies them to wide, with EDGE zeros on either side."""
+    """Copies values to wide, with EDGE zeros on either side."""
     count = len(values)
     wide[:EDGE] = 0
     wide[EDGE + count :] = 0
@@ -208,7 +208,7 @@ def _widen(values, wide):
 
 @inner
 def _sum_stretches(values, near, wide):
-    """Sums three and five in a row, by the one in the middle. values: as _widen leaves them."""
+    """Sums three and five consecutive values, at the middle one. values: as _widen leaves them."""
     second, third, fourth, fifth = values[1:], values[2:], values[3:], values[4:]
     for i in range(len(fifth)):
         three = second[i] + third[i] + fourth[i]
@@ -218,7 +218,7 @@ def _sum_stretches(values, near, wide):
 
 @inner
 def _lowest(sums, count, edge):
-    """Lowest of the sums that do not reach over either end; of all values where all do."""
+    """Returns the lowest sum that crosses neither end; if all cross, the sum of all values."""
     if count <= 2 * edge:
         return sums[count // 2]
     lowest = sums[edge]
@@ -229,7 +229,7 @@ def _lowest(sums, count, edge):
 
 @inner
 def _to_means(sums, count, edge):
-    """Divides by how many values each sum has: fewer near the ends."""
+    """Divides each sum by its number of values, which is smaller near the ends."""
     for i in range(min(edge, count)):
         sums[i] /= min(i + edge + 1, count)
     for i in range(edge, count - edge):

@@ -1,6 +1,6 @@
-"""What the packed model of udfs/meaning/language_model.py says of each position of some sentences.
+"""Computes what the packed model of udfs/meaning/language_model.py says of each position.
 
-They stand in one row, each between its begin and its end, so that many look-ups are under way at
+Several sentences form one row, each between its begin and its end, so that many look-ups run at
 once.
 """
 
@@ -15,7 +15,7 @@ from gaixie.udfs.meaning.bucket import TAG_BITS, WAYS, fetch, search
 from gaixie.udfs.text.compiled import entry, inner
 
 UNKNOWN, BEGIN, END, FIRST_CHARACTER = 0, 1, 2, 3
-"""Numbers of what is no character of the vocabulary, and of the first that is."""
+"""Numbers of the three symbols that are not characters, and of the first character."""
 
 SEED = np.uint64(0x9E3779B97F4A7C15)
 _FACTOR = np.uint64(0xD6E8FEB86659FD93)
@@ -40,7 +40,7 @@ class Tables(NamedTuple):
 
 
 class Positions(NamedTuple):
-    """Room for a row of positions: those of some sentences, and that of the begin of each."""
+    """A row of positions: those of some sentences, each preceded by its begin."""
 
     ids: np.ndarray  # uint16, (positions,): BEGIN, characters, END of a sentence after the other
     hashes: np.ndarray  # uint64, (positions,): of the n-grams that end there, of one order
@@ -53,12 +53,12 @@ class Positions(NamedTuple):
 
 
 def positions(count: int, order: int) -> Positions:
-    """Room for so many."""
+    """Allocates so many positions."""
     grams = (order - 1, count)
     arrays: list[np.ndarray] = [
         np.empty(count, np.uint16),
         np.empty(count, np.uint64),
-        *np.zeros((2, *grams), np.uint32),  # where no n-gram ends yet, bucket 0 is as good as any
+        *np.zeros((2, *grams), np.uint32),  # where no n-gram ends yet, any bucket will do
         np.empty(grams, np.uint16),
         np.empty(count, np.uint8),
         np.empty(count, np.float32),
@@ -69,14 +69,14 @@ def positions(count: int, order: int) -> Positions:
 
 @njit(cache=True, nogil=True)
 def extend_hash(value, character):
-    """The hash of an n-gram from that of the one without its first character. Both uint64."""
+    """Extends the hash of an n-gram by a character before it. Both uint64."""
     value = (value ^ character) * _FACTOR
     return value ^ (value >> _HALF)
 
 
 @njit(cache=True, nogil=True)
 def first_slot(value, buckets):
-    """The first slot of the bucket of a hash. buckets: uint64."""
+    """Returns the first slot of a hash's bucket. buckets: uint64."""
     return (((value >> _HALF) * buckets) >> _HALF) * np.uint64(WAYS)
 
 
@@ -102,7 +102,7 @@ def read_text(text, tables, room):
 def read(count, tables, room):
     """Fills room.log_p, gains and matched for the first count positions, by their ids.
 
-    What it says of a begin means nothing.
+    The values at a begin are meaningless.
     """
     ids, grams = room.ids[:count], room.grams
     _hash(ids, len(tables.slots), room.hashes, room.starts, room.tags)
@@ -114,7 +114,7 @@ def read(count, tables, room):
 
 @inner
 def _hash(ids, slots, hashes, starts, tags):
-    """Where to look up the n-grams of each order that end at each position."""
+    """Computes where to look up the n-grams of each order that end at each position."""
     buckets = np.uint64(slots // WAYS)
     for t in range(len(ids)):
         hashes[t] = extend_hash(SEED, np.uint64(ids[t]))
@@ -129,7 +129,7 @@ def _hash(ids, slots, hashes, starts, tags):
 
 @inner
 def _look_up(slots, starts, tags, grams):
-    """Sets grams of an order to what is stored of them."""
+    """Sets grams of an order to their stored values."""
     for t in range(len(grams)):
         fetch(slots, np.uint64(starts[t]))
     for t in range(len(grams)):
@@ -138,7 +138,7 @@ def _look_up(slots, starts, tags, grams):
 
 @inner
 def _forget_crossing(ids, grams):
-    """Sets to 0 what was found of n-grams that reach over a begin, or begin before the row."""
+    """Sets to 0 the n-grams that cross a begin, or begin before the row."""
     for t in range(len(ids)):
         if ids[t] == BEGIN:
             for k in range(len(grams)):
@@ -147,7 +147,7 @@ def _forget_crossing(ids, grams):
 
 @inner
 def _interpolate(ids, tables, grams, log_p, gains, matched):
-    """Computes log_p, gains and matched from what was looked up."""
+    """Computes log_p, gains and matched from the looked-up n-grams."""
     unigrams, scales = tables.unigrams, tables.scales
     log_p, gains, matched = log_p[1 : len(ids)], gains[1 : len(ids)], matched[1 : len(ids)]
     row, step = grams[0, 1:], scales[0, 0]

@@ -1,8 +1,8 @@
-"""The characters and words of a pair as small numbers, so that counting them is an array access.
+"""Numbers the characters and words of a pair, so that counting them is an array access.
 
-Equal letters have equal ids, from 0 in the order in which they first occur, source before
-paraphrase; so have equal words. A *letter* is a letter, digit or Han character; a word has at least
-one (as in udfs/features/wpa.py). Spaces, punctuation and symbols have no ids.
+Equal letters have equal ids, and so have equal words. Ids start from 0, in the order in which they
+first occur, source before paraphrase. A *letter* is a letter, digit or Han character; a word has at
+least one (as in udfs/features/wpa.py). Spaces, punctuation and symbols have no ids.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gaixie.udfs.text.compiled import inlined, inner
 from gaixie.udfs.text.words import MULTIPLIER, alphanumeric, word_key
 
 LONGEST = 4096
-"""Longest sentence that the families of this package describe: a longer text is no sentence."""
+"""Characters of the longest sentence that this package describes; a longer text is not one."""
 
 FUNCTION_CHARACTERS = "的了在是着过和与及就也都而之其于以为从对到把被将由给让所地得很还又再"
 MARKERS = "把被将由给让"
@@ -59,7 +59,7 @@ class Numbers(
 
 @cache
 def classes() -> np.ndarray:
-    """The bits above by code point, uint16, up to one behind the last that has any."""
+    """Returns the bits above by code point, uint16, up to one past the last that has any."""
     table = alphanumeric().astype(np.uint16)
     for code in range(0x2E80):
         if chr(code).isalpha():
@@ -77,18 +77,18 @@ def classes() -> np.ndarray:
 
 
 def longest(a: CodePoints, b: CodePoints) -> int:
-    """The longest sentence that is to be described, in characters."""
+    """Returns the length in characters of the longest sentence to describe."""
     sizes = (np.diff(text.offsets).max(initial=0) for text in (a, b))
     return min(int(max(sizes)), LONGEST)
 
 
 def scratch(longest: int) -> Numbers:
-    """Room for sentences of up to longest characters."""
+    """Allocates scratch space for sentences of up to longest characters."""
     pair = 2 * longest + 2
     cells = 1 << (4 * longest + 16).bit_length()
     arrays: list[np.ndarray] = [
         classes(),
-        np.zeros(len(classes()), np.uint16),  # memory that is not touched costs nothing
+        np.zeros(len(classes()), np.uint16),  # untouched memory costs nothing
         np.empty(pair, np.int32),
         *np.empty((4, longest + 1), np.int32),
         *np.empty((2, pair), np.int32),
@@ -103,9 +103,9 @@ def scratch(longest: int) -> Numbers:
 
 @inlined
 def number(a, ends_a, b, ends_b, s):
-    """Fills s for one pair of code points; their words' ends as in udfs.text.code_points.Words.
+    """Fills s for one pair of code points. ends_a, ends_b: as in udfs.text.code_points.Words.
 
-    Returns how many letters a and b have, how many different ones there are, and the same of words.
+    Returns the numbers of letters in a and b and of distinct letters, and the same for words.
     """
     s.of_a[: len(a) + len(b)] = 0
     s.of_b[: len(a) + len(b)] = 0
@@ -126,8 +126,8 @@ def number(a, ends_a, b, ends_b, s):
     return n, end - n, known, count_a, count - count_a, known_words
 
 
-# The processor can not foresee whether a letter or a word is a new one, so what follows stores the
-# same either way instead of asking.
+# The processor cannot predict whether a letter or a word is new, so the code below avoids the
+# branch and stores the same either way.
 
 
 @inner
@@ -178,7 +178,7 @@ def _words(text, ends, state, before, first_letter, count, known, here):
             keys[word + 1] = key
             slots[word] = slot
             begins[count] = first_letter + before[begin]
-            firsts[word] = begins[count]  # any of its occurrences will do
+            firsts[word] = begins[count]  # any occurrence will do
             lasts[word] = first_letter + before[end] - 1
             here[word] += 1
             words[count] = word

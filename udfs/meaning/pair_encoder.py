@@ -1,13 +1,12 @@
-"""A Chinese encoder that reads source and paraphrase together: what tier ``full`` sees beside
-``core``.
+"""A Chinese encoder that reads source and paraphrase together, for tier ``full``.
 
     encoder = PairEncoder.load()
     encoder.predict(sources, paraphrases)    # float32 (rows, tasks), each from 0 to 1
 
-The network is multilingual-e5-small, twelve layers with the part of its vocabulary that Chinese
-uses, over ``<s> source </s> paraphrase </s>``, run by CTranslate2 with eight-bit weights, on the
-CPU or a GPU. From its last layer come the state of <s>, the mean states of both sentences, their
-difference and product, and for every token of the paraphrase how likely something is wrong there.
+The network is multilingual-e5-small: twelve layers, with the part of its vocabulary that Chinese
+uses. It reads ``<s> source </s> paraphrase </s>``. CTranslate2 runs it with eight-bit weights on
+the CPU or a GPU. Its last layer gives the state of <s>, the mean states of both sentences, their
+difference and product, and for every token of the paraphrase the probability of an error there.
 ``research/make_pair_encoder.py`` trains it.
 
 A folder holds ``pair_encoder.json`` (format, tasks, digest, summary), ``tokenizer.json``,
@@ -39,15 +38,15 @@ TASKS = (
     *("structure", "synonyms", "meaning", "fluency", "overall"),
     *("same", "fluent", "good", "question", "similar", "quality", "human"),
 )
-"""What the network predicts: the five ratings; whether the two say the same, whether the paraphrase
-is good Chinese, and both; then what other sets judge."""
+"""What the network predicts: the five ratings; whether both mean the same, whether the paraphrase
+is good Chinese, and both; then the labels of other data sets."""
 MAXIMUM_TOKENS = 400
-"""Of both sentences together; what is longer is cut, the longer sentence first."""
+"""The most tokens of both sentences together; beyond it, the longer sentence is cut first."""
 BATCH_TOKENS = 4096
 """Tokens of a batch, padding included."""
 STEP = 16
-"""A pair is padded to a multiple of so many tokens, and read with pairs of that length alone. Among
-longer ones, sums are rounded in another way, which eight bits turn into up to 0.09."""
+"""A pair is padded to a multiple of this many tokens, and batched only with pairs of that length.
+With longer pairs, sums round differently, which eight-bit weights amplify to up to 0.09."""
 HOW_TO_MAKE = "python research/make_pair_encoder.py makes it"
 
 
@@ -74,19 +73,19 @@ class PairEncoder:
             self._head = {name: head[name].astype(np.float32) for name in head.files}
         where = str(folder / ENCODER).removesuffix("/model.bin")
         self.device = "the CPU"
-        """What reads; where it should have been a GPU, with the reason."""
+        """The device that reads; if a requested GPU is not used, also the reason."""
         if gpu is not None:
             self.device = self._try_gpu(where, gpu)
         if not self._on_gpu:
             self._encoder = _network(where, inter_threads=threads, intra_threads=1)
 
     def _try_gpu(self, where: str, gpu: str) -> str:
-        """Takes the GPU of this number (nvidia-smi's), if it can; returns what reads."""
+        """Uses the GPU with this number (nvidia-smi's) if possible; returns the device."""
         os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
         try:
             self._encoder = _network(where, device="cuda", device_index=int(gpu))
             self._on_gpu = True
-            self.predict(["天"], ["天"])  # some libraries are looked for only now
+            self.predict(["天"], ["天"])  # some libraries load only now
         except (RuntimeError, ValueError) as error:
             self._on_gpu = False
             return f"the CPU, for GPU {gpu} cannot: {str(error).splitlines()[0]}"
@@ -94,20 +93,20 @@ class PairEncoder:
 
     @property
     def signature(self) -> str:
-        """What decides a prediction; print it with every one that you report."""
+        """Returns all that decides a prediction; print it with every one that you report."""
         return f"pair-encoder-zh|v:{FORMAT_VERSION}|{self.digest}"
 
     @classmethod
     def load(
         cls, folder: str | Path = SHIPPED, threads: int | None = None, gpu: str | None = None
     ) -> PairEncoder:
-        """The encoder of a folder, by default the one that ships.
+        """Loads the encoder of a folder, by default the shipped one.
 
         threads: batches that run at once; by default OMP_NUM_THREADS, which Spark sets for its
-        workers, or one a core. gpu: the number of a GPU to read on, which the CPU stands in for.
+        workers, or one per core. gpu: the number of a GPU; without it, the CPU reads.
 
-        Raises FileNotFoundError or ValueError of one line for a folder that holds no such encoder,
-        or one that is damaged or of another version.
+        Raises FileNotFoundError or ValueError, in one line, if the folder holds no such encoder, or
+        one that is damaged or of another version.
         """
         folder = Path(folder)
         description = _description(folder)
@@ -117,13 +116,13 @@ class PairEncoder:
         return cls(folder, description["tasks"], description["digest"], threads, gpu)
 
     def predict(self, source: Sequence[str], paraphrase: Sequence[str]) -> np.ndarray:
-        """Every task: float32 in [0, 1], shape (rows, tasks). Sentences are taken as normalised."""
+        """Predicts every task: float32 in [0, 1], shape (rows, tasks). Expects normalised text."""
         return self.read(source, paraphrase)[0]
 
     def read(
         self, source: Sequence[str], paraphrase: Sequence[str]
     ) -> tuple[np.ndarray, list[np.ndarray]]:
-        """``predict``, and for each pair how likely each character of the paraphrase is wrong."""
+        """Returns ``predict``, and how likely each character of each paraphrase is wrong."""
         encoded = self._tokenizer.encode_batch(list(zip(source, paraphrase, strict=True)))
         found = np.empty((len(encoded), len(self.tasks)), np.float32)
         doubts: list[np.ndarray] = [np.empty(0)] * len(encoded)
@@ -183,10 +182,10 @@ class PairEncoder:
 def head_outputs(
     states: np.ndarray, a: np.ndarray, b: np.ndarray, head: dict[str, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(tasks, doubts of tokens), both from 0 to 1, of the last layer's states.
+    """Returns (tasks, doubts of tokens), both from 0 to 1, from the last layer's states.
 
-    states: float32, shape (pairs, tokens, width). a, b: which tokens are of the source, of the
-    paraphrase.
+    states: float32, shape (pairs, tokens, width). a, b: masks of the tokens of the source and of
+    the paraphrase.
     """
     wrong = expit(states @ head["token.weight"][0] + head["token.bias"][0])
     mean_a, mean_b = (_mean(states, side) for side in (a, b))
@@ -204,8 +203,10 @@ def _mean(states: np.ndarray, side: np.ndarray) -> np.ndarray:
 
 
 def batches(lengths: Sequence[int], limit: int, equal: bool = False) -> Iterator[list[int]]:
-    """Rows of like length, or of equal length, at most limit tokens with their padding (a longer
-    pair comes alone)."""
+    """Yields batches of rows of similar or equal length, at most limit tokens with padding.
+
+    A longer pair is a batch of its own.
+    """
     rows: list[int] = []
     for row in sorted(range(len(lengths)), key=lengths.__getitem__):
         other = equal and rows and lengths[rows[0]] != lengths[row]
@@ -219,20 +220,20 @@ def batches(lengths: Sequence[int], limit: int, equal: bool = False) -> Iterator
 
 @cache
 def load_pair_encoder(folder: str = str(SHIPPED), gpu: str | None = None) -> PairEncoder:
-    """PairEncoder.load, once in a process."""
+    """Calls PairEncoder.load, once in a process."""
     return PairEncoder.load(folder, gpu=gpu)
 
 
 def _network(where: str, **given: Any) -> Any:
-    """The network of a folder. One thread a batch: several batches at once are faster than several
-    threads on one."""
+    """Loads the network of a folder, with one thread per batch: several batches at once are faster
+    than several threads on one."""
     import ctranslate2
 
     return ctranslate2.Encoder(where, compute_type="int8", **given)
 
 
 def check_folder(folder: Path) -> str:
-    """The digest of a pair encoder; nothing is loaded. Raises what PairEncoder.load raises."""
+    """Returns the digest of a pair encoder without loading it. Raises as PairEncoder.load does."""
     return str(_description(folder)["digest"])
 
 

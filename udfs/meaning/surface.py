@@ -1,14 +1,14 @@
-"""What a paraphrase keeps, adds, loses, replaces and moves: columns that the eight features miss.
+"""Measures what a paraphrase keeps, adds, loses, replaces and moves, beyond the eight features.
 
-Characters are letters, digits and Han characters; words have at least one of them. Counts are of
-occurrences, not of kinds (k occurrences against l share min(k, l)). A is the source, B the
-paraphrase; n and m are their characters or words. NaN where a share has nothing to be a share of.
+Characters are letters, digits and Han characters; words have at least one of them. Occurrences
+count, not kinds (k occurrences against l share min(k, l)). A is the source, B the paraphrase; n and
+m are their numbers of characters or words. A share of nothing is NaN.
 
 | column | chars_… of characters, words_… of words |
 |---|---|
-| kept, new | share of A's that B has; share of B's that A has not |
-| pinc | share of B's n-grams, as they occur, that A has not: mean over the orders 1 to 4 that B |
-| | is long enough for (after Chen and Dolan 2011) |
+| kept, new | share of A's that B has; share of B's that A lacks |
+| pinc | share of B's n-gram occurrences that A lacks: mean over the orders 1 to 4 for which B is |
+| | long enough (after Chen and Dolan 2011) |
 | lcs | longest common subsequence / n |
 | edit | Levenshtein distance / max(n, m) |
 | replaced | (n + m - 2 LCS - distance) / max(n, m): substitutions, which spare an insertion |
@@ -16,44 +16,43 @@ paraphrase; n and m are their characters or words. NaN where a share has nothing
 
 | column | meaning |
 |---|---|
-| char_runs | runs of characters that the common subsequence takes from A and B without a gap |
-| words_added | words of B less words of A |
+| char_runs | runs of the common subsequence without a gap in A and in B |
+| words_added | words of B minus words of A |
 | words_repeated | occurrences in B beyond both the first and A's |
 | long_kept, long_new | words_kept, words_new of words of two characters or more |
 | half_lost | of the lost words, the share with a character of a new word: 帮助 for 帮忙 |
 | half_new | of the new words, the share with a character of a lost word |
-| whole_lost, whole_new | lost (new) words of two characters or more of which the other side has |
-| | no character |
-| words_inverted | pairs of shared words in the opposite order / all pairs (Kendall); k-th with |
-| | k-th occurrence |
-| first_at, last_at | where in B the first and the last shared word of A begin and end, by words / |
+| whole_lost, whole_new | lost (new) words of two characters or more that share no character with |
+| | the other side |
+| words_inverted | pairs of shared words in the opposite order / all pairs (Kendall); the k-th |
+| | occurrence matches the k-th |
+| first_at, last_at | where in B the first and the last shared word of A begin and end, in words / |
 | | m |
 | first_lost, last_lost | words of A before its first and behind its last shared word / n |
 | gaps, gaps_replaced | stretches between the words of the common subsequence: all; those with |
 | | words on both sides |
-| gap_a, gap_b | characters of A (of B) in the longest of them |
-| moved | shared words outside of the common subsequence |
-| exchanged | pairs of those that took each other's gap: 甲打乙, 乙打甲 |
-| clauses_added | clauses of B less clauses of A (udfs/text/clauses.py) |
+| gap_a, gap_b | characters of A (of B) in the longest gap |
+| moved | shared words outside the common subsequence |
+| exchanged | pairs of moved words that took each other's gap: 甲打乙, 乙打甲 |
+| clauses_added | clauses of B minus clauses of A (udfs/text/clauses.py) |
 | clauses_inverted | clauses of A, matched to the most similar one of B (over 0.3): pairs in the |
 | | opposite order / all |
-| clause_worst | similarity of the clause of A that is least like any of B |
+| clause_worst | similarity to B of the clause of A that is least like any clause of B |
 | clause_lost, clause_new | lowest share of characters of a clause of A (of B) that the other side |
 | | has |
-| stretch_new, stretch_lost | longest run of characters of B (of A) that the other side has not |
-| head_kept, tail_kept | characters that A and B begin (end) with / n |
-| end_changed | 1 where one ends as statement, question, exclamation or none and the other |
-| | otherwise |
-| unbalanced | brackets and quotation marks without their other half in B, less those in A |
-| marks_added | characters that are no letters, B less A |
-| latin_b, latin_added | letters of alphabets: share of B; B less A |
+| stretch_new, stretch_lost | longest run of characters of B (of A) that the other side lacks |
+| head_kept, tail_kept | characters that A and B share at the beginning (end) / n |
+| end_changed | 1 if A and B end differently: as statement, question, exclamation or none |
+| unbalanced | brackets and quotation marks without their other half, B minus A |
+| marks_added | characters that are not letters, B minus A |
+| latin_b, latin_added | letters of alphabets: share of B; B minus A |
 | function_b | share of 的, 了, 在 and the like in B |
-| function_lost, function_new | how many of them went and came |
-| de_b, de_added | 的 and 之: share of B; B less A |
-| markers_new | 把, 被, 将, 由, 给 and 让 that came |
+| function_lost, function_new | how many of them A loses and B adds |
+| de_b, de_added | 的 and 之: share of B; B minus A |
+| markers_new | 把, 被, 将, 由, 给 and 让 that B adds |
 
-Similarity of two clauses: the characters of the one of B that the one of A has / the longer's
-length. A pair with a sentence of over numbering.LONGEST characters is NaN throughout.
+The similarity of two clauses is the number of characters of B's clause that A's clause has / the
+length of the longer. If a sentence has over numbering.LONGEST characters, all columns are NaN.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The columns of udfs/meaning/surface.py, which defines them, over code points."""
+"""Computes the columns that udfs/meaning/surface.py defines, over code points."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gaixie.udfs.meaning.surface_order import ratio
 from gaixie.udfs.text.compiled import inlined, inner
 
 KINDS_OF_BRACKETS = len(numbering.BRACKETS) // 2 + 2
-"""Of which 0 is none, and the last the straight quote."""
+"""Kinds of brackets; 0 is none, and the last is the straight quote."""
 
 # Where the groups of columns begin (surface.NAMES).
 CHARS, WORDS, RUNS, REPEATED, LONG, ORDER, GAPS, CLAUSES, STRETCHES, MARKS = (
@@ -28,7 +28,7 @@ class Scratch(
         "spans best match brackets",
     )
 ):
-    """Room for the longest sentence of a batch.
+    """Scratch space for the longest sentence of a batch.
 
     masks, history, vectors, partner_x and partner_y: see alignment.scan and alignment.align. flags:
     uint8, and spread: uint64, by letter id, 0 between calls. sums: uint64, by letter. heads: int32,
@@ -38,7 +38,7 @@ class Scratch(
 
 
 def scratch(longest: int) -> Scratch:
-    """Room for sentences of up to longest characters."""
+    """Allocates scratch space for sentences of up to longest characters."""
     pair, blocks = 2 * longest + 1, longest // 64 + 1
     arrays: list[np.ndarray] = [
         np.zeros(pair * blocks, np.uint64),
@@ -60,9 +60,9 @@ def scratch(longest: int) -> Scratch:
 
 @inlined
 def kernel(a, b, counts, s, t, row):
-    """The columns of the pair that s numbers (counts: what numbering.number returned).
+    """Fills row for the pair that s numbers. counts: the result of numbering.number.
 
-    What it calls takes arrays: handing over all of the scratch would cost more than most of them.
+    The callees take single arrays, because passing the whole scratch would cost more than most do.
     """
     n, m, known, words_a, words_b, known_words = counts
     x, y = s.letters[:n], s.letters[n : n + m]
@@ -123,7 +123,7 @@ def _shared(of_a, of_b, known):
 
 @inner
 def _runs(n, partners):
-    """How many stretches without a gap in x and in y the pairs of alignment.align make."""
+    """Counts the stretches without a gap in x and in y among the pairs of alignment.align."""
     count, expected = 0, NO_PARTNER
     for i in range(n):
         count += partners[i] != NO_PARTNER and partners[i] != expected
@@ -133,7 +133,7 @@ def _runs(n, partners):
 
 @inner
 def _unit(x, y, shared, masks, history, vectors, row):
-    """The seven columns of a unit; returns the length of the common subsequence."""
+    """Fills the seven columns of a unit; returns the length of the common subsequence."""
     n, m = len(x), len(y)
     longer = max(n, m)
     lcs, distance, grams = scan(x, y, masks, history, vectors)
@@ -152,7 +152,7 @@ def _unit(x, y, shared, masks, history, vectors, row):
 
 @inner
 def _choice(known, known_words, words, letters, of_a, of_b, flags, row):
-    """words_repeated to whole_new. Most words have one or two letters: first and last."""
+    """Fills words_repeated to whole_new. Most words have at most two letters: first and last."""
     words_of_a, words_of_b, firsts, lasts = words
     repeated = long_shared = long_a = long_b = lost = new = 0
     for word in range(known_words):
@@ -199,7 +199,8 @@ def _choice(known, known_words, words, letters, of_a, of_b, flags, row):
 
 @inner
 def _stretch(x, of_other, before):
-    """Longest run of letters that the other has not; before: how many that it has stand before."""
+    """Returns the longest run of letters that the other side lacks. Sets before[k] to the number of
+    shared letters before k."""
     longest = run = count = 0
     for k in range(len(x)):
         before[k] = count
@@ -256,7 +257,7 @@ def _letter_marks(m, known, kinds, of_a, of_b, row):
 
 @inner
 def _end(text, marks, classes):
-    """The kind of the sentence by the marks behind its last letter."""
+    """Returns the kind of a sentence by the marks behind its last letter."""
     for k in range(1, len(marks) + 1):
         position = len(text) - k
         if marks[len(marks) - k] != position:

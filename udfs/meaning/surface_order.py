@@ -1,4 +1,4 @@
-"""Columns of udfs/meaning/surface.py about the order of words, of their gaps, and of clauses."""
+"""Computes the columns of udfs/meaning/surface.py on the order of words, gaps and clauses."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from gaixie.udfs.text.clauses import cuts_code
 from gaixie.udfs.text.compiled import inner
 
 MATCHED_CLAUSE = 0.3
-"""Two clauses are one and the same above this similarity."""
+"""Clauses with a similarity above this are matched."""
 
 LANES, _LANE = 4, 16
-"""Clauses that one sum counts, and the bits of each: numbering.LONGEST fits."""
+"""Clauses that one sum counts, and the bits for each, which hold numbering.LONGEST."""
 
 
 @inner
 def ratio(part, whole):
-    """A share; NaN where the whole is 0."""
+    """Returns a share; NaN if the whole is 0."""
     return part / whole if whole else np.nan
 
 
 @inner
 def order(x, y, shared, heads, chain, right, row):
-    """words_inverted to last_lost, of word ids x and y."""
+    """Fills words_inverted to last_lost, from word ids x and y."""
     n, m = len(x), len(y)
     if shared == 0:
         row[:5] = np.nan
@@ -51,7 +51,7 @@ def order(x, y, shared, heads, chain, right, row):
 
 @inner
 def inverted(places, count):
-    """Share of pairs that stand in the opposite order."""
+    """Returns the share of pairs in the opposite order."""
     crossed = 0
     for k in range(1, count):
         position = places[k]
@@ -91,7 +91,7 @@ def gaps(n, m, begins, partner_x, partner_y, row):
 
 @inner
 def exchanged(x, y, partner_x, partner_y, chains, left, right):
-    """Pairs of words that took each other's gap, by the partners that gaps leaves."""
+    """Counts pairs of words that took each other's gap, by the partners that gaps leaves."""
     heads, chain = chains
     for k in range(len(y) - 1, -1, -1):
         if partner_y[k] < 0:
@@ -116,7 +116,7 @@ def exchanged(x, y, partner_x, partner_y, chains, left, right):
 
 @inner
 def letter_spans(text, marks, before, starts, ends):
-    """Finds the clauses with letters, as places among the letters; returns their number."""
+    """Finds the clauses with letters, as positions among the letters; returns their number."""
     count = start = 0
     for position in marks:
         if cuts_code(text, position):
@@ -129,7 +129,8 @@ def letter_spans(text, marks, before, starts, ends):
 
 @inner
 def least_known(starts, ends, before):
-    """Lowest share of known letters in a clause; before: as surface_kernel's _stretch leaves it."""
+    """Returns the lowest share of known letters in a clause. before: as surface_kernel's _stretch
+    leaves it."""
     least = np.nan
     for p in range(len(starts)):
         share = (before[ends[p]] - before[starts[p]]) / (ends[p] - starts[p])
@@ -139,10 +140,10 @@ def least_known(starts, ends, before):
 
 @inner
 def match_clauses(x, y, spans, spread, sums, best, match, right, row):
-    """clauses_inverted and clause_worst, for as many clauses of x at a time as there are lanes.
+    """Fills clauses_inverted and clause_worst, for LANES clauses of x at a time.
 
-    spread[letter] has a 1 in the lane of each clause with that letter, and sums its sum over the
-    letters of y so far, so that a difference of two sums is what a clause of y shares with them.
+    spread[letter] has a 1 in the lane of each clause with that letter. sums holds its running sums
+    over the letters of y, so the difference of two sums is what a clause of y shares with them.
     """
     starts_x, ends_x, starts_y, ends_y = spans
     worst, matched = np.nan, 0

@@ -1,19 +1,18 @@
-"""Static word vectors: what a paraphrase keeps, loses, adds, replaces and moves in meaning.
+"""Measures by static word vectors what meaning a paraphrase keeps, loses, adds or moves.
 
-Each content word of a sentence looks for its best partner on the other side: first an equal word,
-k-th occurrence with k-th occurrence, else the word left over there of the highest cosine. Words
-weigh by rarity, a / (a + share of the corpus). The vectors are those of a table that
-``research/make_vectors.py`` makes of an encoder; a word without a row is the mean of its
-characters.
+Each content word of a sentence takes its best partner on the other side: an equal word (the k-th
+occurrence matches the k-th), else the remaining word with the highest cosine. Words are weighted by
+rarity, a / (a + share of the corpus). ``research/make_vectors.py`` makes the table of vectors from
+an encoder; a word without a row is the mean of its characters.
 
-Columns of either side (``source_``, ``paraphrase_``): ``kept`` mean cosine of the best partners,
-weighted, and ``kept_plain`` unweighted; ``most``, ``second`` the two largest losses, weight × (1 -
-cosine), and ``sum`` all of them; ``gone`` the share of weight without a partner of cosine 0.5;
-``replaced`` the share whose partner is another word of cosine above 0.6, and ``replaced_cosine``
-their mean; ``same`` the share with an equal word. Of both: ``f1`` and ``f1_plain`` of kept;
-``inverted`` share of aligned words that changed order; ``moved`` their mean change of relative
-position; ``words_a``, ``words_b`` how many there are; ``left_cosine`` cosine of the mean vectors of
-the words without an equal.
+Columns of each side (``source_``, ``paraphrase_``): ``kept``, the weighted mean cosine of the best
+partners, and ``kept_plain``, unweighted; ``most``, ``second``, the two largest losses (weight × (1
+- cosine)), and ``sum``, all losses; ``gone``, the share of weight without a partner of cosine 0.5;
+``replaced``, the share whose partner is another word of cosine above 0.6, and ``replaced_cosine``,
+the mean of these cosines; ``same``, the share with an equal word. Columns of both sides: ``f1`` and
+``f1_plain`` of kept; ``inverted``, the share of aligned words that changed order; ``moved``, their
+mean change of relative position; ``words_a``, ``words_b``, the numbers of words; ``left_cosine``,
+the cosine of the mean vectors of the words without an equal.
 """
 
 from __future__ import annotations
@@ -64,17 +63,17 @@ _TYPES = dict(zip(Tables._fields, ("uint64", "int8", "float32"), strict=True))
 
 
 class VectorTable(NamedTuple):
-    """A table of vectors; memory-mapped, so that the processes of a host share it."""
+    """A table of vectors, memory-mapped, so that the processes of a host share it."""
 
     tables: Tables
     digest: str
 
     @classmethod
     def load(cls, folder: str | Path | None = None) -> VectorTable:
-        """The table of a folder; by default the one that ships.
+        """Loads the table of a folder, by default the shipped one.
 
-        Raises FileNotFoundError or ValueError, in one line that names the file, where one is
-        missing, damaged or of another version.
+        Raises FileNotFoundError or ValueError, in one line that names the file, if one is missing,
+        damaged or of another version.
         """
         path = Path(folder or FOLDER) / MANIFEST
         expected, what = {"format": FORMAT, "version": VERSION}, f"word vectors; {HOW_TO_MAKE}"
@@ -83,7 +82,7 @@ class VectorTable(NamedTuple):
 
 
 def _digest(*arrays: np.ndarray) -> str:
-    """Ten hexadecimal digits of SHA-256 over the arrays."""
+    """Returns ten hexadecimal digits of SHA-256 over the arrays."""
     checksum = hashlib.sha256()
     for array in arrays:
         checksum.update(f"{array.dtype}{array.shape}".encode())
@@ -94,10 +93,10 @@ def _digest(*arrays: np.ndarray) -> str:
 def write_table(
     folder: Path, words: Sequence[str], vectors: np.ndarray, weights: np.ndarray, **card: Any
 ) -> VectorTable:
-    """Writes a table. Of words that differ in the case of ASCII letters alone the first is kept.
+    """Writes a table. If words differ only in the case of ASCII letters, the first is kept.
 
     vectors: float, (words, dimensions), any length but zero. weights: (words + 1,), the last for
-    words without a row. card: what the manifest says besides (anything that JSON holds).
+    words without a row. card: further content of the manifest (anything that JSON holds).
     """
     first: dict[str, int] = {}
     for row, word in enumerate(words):
@@ -133,9 +132,9 @@ def write_table(
 def features(
     a: CodePoints, b: CodePoints, words_a: Words, words_b: Words, table: VectorTable
 ) -> np.ndarray:
-    """The columns of normalised, segmented pairs: float32, shape (rows, len(NAMES)).
+    """Returns the columns of normalised, segmented pairs: float32, shape (rows, len(NAMES)).
 
-    NaN where a side has no content word, and for what is not defined.
+    NaN if a side has no content word, or if a value is not defined.
     """
     rows, *rest = _room(a, words_a, words_b, table)
     columns = *frozen(a, b), *frozen(words_a, words_b)
@@ -146,11 +145,11 @@ def features(
 def losses(
     a: CodePoints, b: CodePoints, words_a: Words, words_b: Words, table: VectorTable
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """Returns what features does, and what each word of the sentences loses.
+    """Returns what features returns, and the loss of each word of the sentences.
 
-    The losses of a side: float32, a cell for each of its characters. The first of a content word
-    has its weight × (1 - cosine) where it weighs over 0.5 and has no partner of cosine 0.5; all
-    others have 0.
+    The losses of a side: float32, one cell for each character. The first character of a content
+    word has weight × (1 - cosine) if the word weighs over 0.5 and has no partner of cosine 0.5; all
+    other cells are 0.
     """
     rows, *rest = _room(a, words_a, words_b, table)
     found = np.zeros(len(a.values), np.float32), np.zeros(len(b.values), np.float32)
@@ -160,7 +159,7 @@ def losses(
 
 
 def _room(a: CodePoints, words_a: Words, words_b: Words, table: VectorTable) -> tuple[Any, ...]:
-    """Returns the rows that the kernels fill in, the tables and the room that they need."""
+    """Returns the rows for the kernels to fill, the tables, and the scratch space."""
     rows = np.empty((len(a.offsets) - 1, len(NAMES)), np.float32)
     n, m = (int(np.diff(words.offsets).max(initial=1)) for words in (words_a, words_b))
     room = kernels.room(n, m, table.tables.vectors.shape[1])
@@ -168,7 +167,7 @@ def _room(a: CodePoints, words_a: Words, words_b: Words, table: VectorTable) -> 
 
 
 def cosines(words_a: Sequence[str], words_b: Sequence[str], table: VectorTable) -> np.ndarray:
-    """Of each word with each: float64, shape (words_a, words_b); 0 for a word without a vector."""
+    """Returns each word's cosine with each: float64, (words_a, words_b); 0 without a vector."""
     a, b = (
         np.array([vector_of(word, table) for word in words]).reshape(len(words), -1)
         for words in (words_a, words_b)
@@ -177,7 +176,7 @@ def cosines(words_a: Sequence[str], words_b: Sequence[str], table: VectorTable) 
 
 
 def vector_of(word: str, table: VectorTable) -> np.ndarray:
-    """The vector of a word, or of its characters' mean: float64, of length UNIT or zeros."""
+    """Returns a word's vector, or its characters' mean: float64, of length UNIT or zeros."""
     vectors = table.tables.vectors
     if (row := find_row(word, table)) < len(vectors):
         return vectors[row].astype(np.float64)
@@ -188,7 +187,7 @@ def vector_of(word: str, table: VectorTable) -> np.ndarray:
 
 
 def find_row(word: str, table: VectorTable) -> int:
-    """The row of a word; the number of all rows where it has none."""
+    """Returns the row of a word, or the number of rows if it has none."""
     text = np.array(list(map(ord, word)), np.uint32)
     value = np.uint64(kernels.word_hash(text, 0, len(text)))
     return kernels.find_row(table.tables.cells, value, len(table.tables.vectors))

@@ -13,15 +13,15 @@ from gaixie.udfs.text.compiled import entry, inner, row_of, summing
 from gaixie.udfs.text.words import MULTIPLIER, is_word
 
 UNIT = 256
-"""Length of a vector in the table; its values lie from -127 to 127."""
+"""Length of a vector in the table, whose values are from -127 to 127."""
 
 ALIGNED = 0.6
-"""Words of a higher cosine are aligned."""
+"""Words with a higher cosine are aligned."""
 KEPT, KEPT_PLAIN, MOST, SECOND, SUM, GONE, REPLACED, REPLACED_COSINE, SAME = range(9)
 """Columns of a side."""
 SIDE = SAME + 1
 F1, F1_PLAIN, INVERTED, MOVED, WORDS_A, WORDS_B, LEFT_COSINE = range(2 * SIDE, 2 * SIDE + 7)
-"""Columns of both sides, behind those of each; vectors.NAMES has all in this order."""
+"""Columns of both sides, after those of each side; vectors.NAMES has all in this order."""
 
 _SHIFT = np.uint64(29)
 ROW_BITS = 20
@@ -30,17 +30,17 @@ _TAG = ~_ROW
 
 
 class Side(namedtuple("Side", "hashes rows begins ends best match same left vectors sums")):
-    """Room for the content words of a sentence.
+    """Scratch space for the content words of a sentence.
 
     hashes: uint64, rows: int64, begins, ends: int32, (words,): see read_words. best: float32,
-    match: int32, (words,): cosine and number of each word's partner, -1 where it has none. same:
-    uint8, (words,): 1 where that is an equal word. left: int32, (words,): numbers of the words
-    without an equal; vectors: int8, (words, dimensions), theirs. sums: float64, (dimensions,).
+    match: int32, (words,): cosine and number of each word's partner, -1 if it has none. same:
+    uint8, (words,): 1 if the partner is equal. left: int32, (words,): numbers of the words without
+    an equal; vectors: int8, (words, dimensions), their vectors. sums: float64, (dimensions,).
     """
 
 
 class Room(NamedTuple):
-    """cosines: float32, (words, words) of those left; sums: int32, (dimensions,)."""
+    """Scratch space. cosines: float32, (words, words) of those left; sums: int32, (dimensions,)."""
 
     a: Side
     b: Side
@@ -49,7 +49,7 @@ class Room(NamedTuple):
 
 
 def room(words_a: int, words_b: int, dimensions: int) -> Room:
-    """Room for sentences of up to so many words."""
+    """Allocates scratch space for sentences of up to so many words."""
     a, b = (
         Side(
             np.empty(words, np.uint64),
@@ -70,7 +70,7 @@ def room(words_a: int, words_b: int, dimensions: int) -> Room:
 
 @njit(cache=True, nogil=True)
 def word_hash(text, begin, end):
-    """64 bits of the code points text[begin:end]; ASCII capitals count as small letters."""
+    """Hashes the code points text[begin:end] to 64 bits; ASCII capitals count as small letters."""
     value = np.uint64(end - begin)
     for k in range(begin, end):
         code = np.uint64(text[k])
@@ -83,7 +83,7 @@ def word_hash(text, begin, end):
 
 @njit(cache=True, nogil=True)
 def find_row(cells, value, missing):
-    """The row of a word by its hash, or missing. A cell: the hash's upper bits, and the row + 1."""
+    """Returns a word's row by its hash, or missing. A cell is the hash's upper bits and row + 1."""
     mask = np.uint64(len(cells) - 1)
     slot = value & mask
     while True:
@@ -97,7 +97,7 @@ def find_row(cells, value, missing):
 
 @njit(cache=True, nogil=True)
 def insert_rows(cells, values):
-    """Fills empty cells with rows 0, 1, … of these hashes; the first of two equal ones stays."""
+    """Fills empty cells with rows 0, 1, … of these hashes; of two equal ones, the first stays."""
     mask = np.uint64(len(cells) - 1)
     for row in range(len(values)):
         slot = values[row] & mask
@@ -124,8 +124,9 @@ def fill_rows(texts_a, texts_b, words_a, words_b, alnum, tables, room, rows):
 def fill_losses(texts_a, texts_b, words_a, words_b, alnum, tables, room, rows, losses):
     """Fills rows as fill_rows does, one pair at a time, and the losses of their words.
 
-    losses: two of float32, zeros, a cell for each character of the texts: that where a word begins
-    gets its weight × (1 - cosine), if it has a weight of over 0.5 and no partner of cosine 0.5.
+    losses: two arrays of float32, zeros, one cell for each character of the texts. The cell where a
+    word begins gets weight × (1 - cosine) if the word weighs over 0.5 and has no partner of cosine
+    0.5.
     """
     for pair in range(len(rows)):
         texts = row_of(texts_a, pair), row_of(texts_b, pair)
@@ -148,7 +149,7 @@ def _note_losses(weights, side, count, losses):
 
 @inner
 def _fill_row(a, b, n, m, tables, room, row):
-    """The columns of a pair with n and m content words."""
+    """Fills row for a pair with n and m content words."""
     _match_equal(n, m, room.a, room.b)
     left_a = _find_left(n, tables, room.a)
     left_b = _find_left(m, tables, room.b)
@@ -172,7 +173,7 @@ def _fill_row(a, b, n, m, tables, room, row):
 
 @inner
 def _read_words(text, ends, alnum, cells, side):
-    """Content words of a sentence: their hashes, begins and ends. Returns how many."""
+    """Reads the content words of a sentence: hashes, begins and ends. Returns how many."""
     mask = np.uint64(len(cells) - 1)
     count = 0
     begin = np.int64(0)
@@ -191,7 +192,7 @@ def _read_words(text, ends, alnum, cells, side):
 
 @inner
 def _match_equal(n, m, a, b):
-    """Partners of the words with an equal: k-th occurrence with k-th occurrence."""
+    """Pairs equal words: the k-th occurrence matches the k-th occurrence."""
     a.best[:n] = 0
     a.match[:n] = -1
     b.best[:m] = 0
@@ -206,7 +207,7 @@ def _match_equal(n, m, a, b):
 
 @inner
 def _find_left(count, tables, side):
-    """Rows of all words, and which are left without an equal. Returns how many."""
+    """Finds the rows of all words, and the words left without an equal. Returns how many."""
     missing, dimensions = tables.vectors.shape
     left = 0
     for k in range(count):
@@ -222,7 +223,7 @@ def _find_left(count, tables, side):
 
 @inner
 def _read_vectors(text, left, tables, side, sums):
-    """The vectors of the words left: theirs, or those of their characters' mean, of length UNIT."""
+    """Reads the vectors of the words left, or their characters' means, of length UNIT."""
     table = tables.vectors
     missing, dimensions = table.shape
     for x in range(left):
@@ -237,7 +238,7 @@ def _read_vectors(text, left, tables, side, sums):
 
 @inner
 def _compose(text, begin, end, tables, vectors, k, sums):
-    """Zeros where no character has a row."""
+    """Writes the mean of a word's characters, zeros if no character has a row."""
     table = tables.vectors
     missing, dimensions = table.shape
     sums[:] = 0
@@ -256,9 +257,9 @@ def _compose(text, begin, end, tables, vectors, k, sums):
 
 @inner
 def _compare(left_a, left_b, room):
-    """The best partners of the words left, by the cosine.
+    """Finds the best partners of the words left, by cosine.
 
-    All cosines first, and then the best without a branch: which is better can not be foreseen.
+    First computes all cosines, then the best without branches, which would be unpredictable.
     """
     a, b, cosines = room.a, room.b, room.cosines
     unit = np.float32(1 / UNIT**2)
@@ -285,8 +286,8 @@ def _compare(left_a, left_b, room):
 
 @inner
 def dot(x, i, y, j):
-    """x[i] @ y[j]. By index, as a slice of a row costs more than the products; 32 bits throughout,
-    as only then the compiler multiplies and adds 16 and more at a time."""
+    """Returns x[i] @ y[j]. It uses indices because slicing a row costs more than the products, and
+    32 bits throughout because only then the compiler handles 16 and more at a time."""
     total = np.int32(0)
     for d in range(x.shape[1]):
         total = np.int32(total + np.int32(np.int32(x[i, d]) * np.int32(y[j, d])))
@@ -295,7 +296,7 @@ def dot(x, i, y, j):
 
 @inner
 def _describe_side(weights, side, count, out):
-    """The nine columns of a side, without branches: no value can be foreseen."""
+    """Fills the nine columns of a side without branches, which would be unpredictable."""
     total = kept = plain = most = second = lost = replaced = cosines = same = 0.0
     for k in range(count):
         weight, cosine = weights[side.rows[k]], side.best[k]
@@ -323,7 +324,7 @@ def _describe_side(weights, side, count, out):
 
 @inner
 def _describe_order(length_a, length_b, n, a, b, out):
-    """inverted and moved, of the aligned words. Makes a.left the partners of these."""
+    """Computes inverted and moved of the aligned words. Sets a.left to their partners."""
     partners = a.left
     inverted, crossed, moved, aligned = 0, 0, 0.0, 0
     for i in range(n):
@@ -344,7 +345,7 @@ def _describe_order(length_a, length_b, n, a, b, out):
 
 @inner
 def _sum_left(weights, left, side):
-    """The weighted sum of the vectors of the words left."""
+    """Computes the weighted sum of the vectors of the words left."""
     side.sums[:] = 0
     for x in range(left):
         weight = weights[side.rows[side.left[x]]]

@@ -1,4 +1,4 @@
-"""Why the pairs of a run are judged as they are."""
+"""Explains the judgements of the pairs of a run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.text.segmenters import load_segmenter
 
 Why = Callable[[str, str, dict[str, Any]], list[str]]
-"""(source, paraphrase, row) -> what pulls the pair's low judgements down."""
+"""Maps (source, paraphrase, row) to the reasons for the pair's low judgements."""
 
 
 def explainer(signature: str, segmenter: str = "jieba") -> Why:
-    """What says why a pair is judged as it is, where the tier of a signature can."""
+    """Returns a function that explains judgements; for a tier that cannot, it gives no reasons."""
     if not re.search(r"\|tier:(core|full)\b", signature):
         return lambda source, paraphrase, row: []
     cut, resources = load_segmenter(segmenter), Resources.load()

@@ -186,7 +186,7 @@ class Writer:
 
 
 def _lost(terms: Sequence[str], source: str, text: str) -> bool:
-    """Says whether a text has one of the terms less often than its normalised source."""
+    """Tells whether a text has one of the terms less often than its normalised source."""
     own = normalise(text)
     return any(own.count(term) < source.count(term) for term in map(normalise, terms) if term)
 

@@ -225,7 +225,7 @@ def score_bin_column() -> Column:
 def metric(spec: str, **defaults: str) -> Callable[..., Column]:
     """Returns a pandas UDF (source, paraphrase, *references) -> score of a metric.
 
-    The score is null where the metric gives none. spec, defaults: as for
+    The score is null if the metric gives none. spec, defaults: as for
     gaixie.udfs.metrics.load_metric, whose ValueError this call raises. The executors read the model
     files.
     """
@@ -279,7 +279,7 @@ def score_columns(
 ) -> Callable[..., Column]:
     """Returns an Arrow UDF (source, paraphrase, origin) -> struct of SCORED_FIELDS.
 
-    A task that has a GPU uses it if the model can. read_by: counts the pairs that each reader read.
+    A task that has a GPU uses it if the model can. read_by: counts pairs by what read them.
     """
 
     @arrow_udf(SCORED_FIELDS)

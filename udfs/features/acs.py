@@ -1,4 +1,4 @@
-"""ACS, appositive character similarity: the share of characters that are equal in place.
+"""ACS, appositive character similarity: the share of positions with equal characters.
 
     ACS = |{k : A_k = B_k}| / max(n, m)
 

@@ -23,7 +23,7 @@ over its positions:
 | mean, gain, deviation, order | mean of log p, of gain; standard deviation of log p; mean order |
 | end | log p of the end |
 | worst_3, worst_5, worst_gain_3, worst_gain_5 | lowest mean of log p (gain) of 3 or 5 positions |
-| | in a row; of all where there are fewer |
+| | in a row; of all if there are fewer |
 | rare, very_rare | share with log p below -8, -11 |
 | surprise | mean of the excess of -log p over 7 |
 | loss, losing | mean of the gains below 0, counting others as 0; share of gains below 0 |

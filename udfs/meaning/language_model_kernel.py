@@ -45,11 +45,11 @@ class Positions(NamedTuple):
     ids: np.ndarray  # uint16, (positions,): BEGIN, characters, END of a sentence after the other
     hashes: np.ndarray  # uint64, (positions,): of the n-grams that end there, of one order
     starts: np.ndarray  # uint32, (order - 1, positions): first slot of an n-gram's bucket
-    tags: np.ndarray  # uint32, (order - 1, positions): what its slot has in the upper bits
-    grams: np.ndarray  # uint16, (order - 1, positions): its lower bits, 0 where it has no slot
+    tags: np.ndarray  # uint32, (order - 1, positions): the upper bits of its slot
+    grams: np.ndarray  # uint16, (order - 1, positions): its lower bits, 0 if it has no slot
     matched: np.ndarray  # uint8, (positions,): order of the longest n-gram that ends there
     log_p: np.ndarray  # float32, (positions,)
-    gains: np.ndarray  # float32, (positions,): log_p less that of the unigram
+    gains: np.ndarray  # float32, (positions,): log_p minus that of the unigram
 
 
 def positions(count: int, order: int) -> Positions:

@@ -47,8 +47,8 @@ class Numbers(
     classes: uint16, by code point; a code point behind the end has the last cell's class, 0.
     ids: uint16, by code point: its letter's id + 1 while a pair is being numbered, else 0.
     letters: the letters' ids, those of the source and then those of the paraphrase.
-    before_a, before_b: how many letters stand before each character, and before the end.
-    marks_a, marks_b: the places of the characters that are no letters.
+    before_a, before_b: how many letters precede each character, and the end.
+    marks_a, marks_b: the places of the characters that are not letters.
     words, begins: the words' ids in the same order, and where each begins among the letters; behind
     the last, the number of all letters.
     kinds, codes: class and code point by letter id. of_a, of_b: how often the source and the

@@ -16,7 +16,7 @@ Source: Banerjee & Lavie 2005 for these values, which are also NLTK's defaults; 
 * The alignment is NLTK's, which is greedy: in each stage the words of the paraphrase, from last to
   first, each take the last free matching word of the reference. So the first stage finds as many
   matches as possible, but the second does not always. Nor are chunks minimised as the papers ask.
-* The score is 0 without a match or if a side has no words. With several references, the best
+* Without a match, or if a side has no words, the score is 0. With several references, the best
   score counts.
 
 Unit: share. A paraphrase of k words that equals the reference scores 1 − γ / k^β, below 1.

@@ -24,7 +24,7 @@ def validated_features(
     """Returns (codes of quarantine_reasons, which pairs are read, the features of those).
 
     Shapes (rows,) uint8, (rows,) bool, (pairs read, columns of the model). read_short: also read
-    pairs that are only too short; their code still says too_short.
+    pairs whose only fault is a short sentence; their code still says too_short.
     """
     a, flags_a = normalise_column(source)
     b, flags_b = normalise_column(paraphrase)
@@ -33,6 +33,6 @@ def validated_features(
     if read_short:
         others = quarantine_reasons(a, flags_a, b, flags_b, 1, max_characters)
         read = others == 0
-        codes = np.where(read, codes, others)  # too_short stands for what is read alone
+        codes = np.where(read, codes, others)  # too_short is only for pairs that are read
     a, b = take_rows(a, read), take_rows(b, read)
     return codes, read, model.features(a, b, segmenter.word_ends(a), segmenter.word_ends(b))

@@ -6,7 +6,7 @@ Grammar, over normalised text:
     numeral  = arabic units* | chinese ["点" digit+ units*]
     arabic   = digits, with commas before every third or without, ["." digits]
     chinese  = one or more of 零〇一二两三四五六七八九 and units
-    units    = 十百千万亿, which multiply; before them, 多 or 余 may stand (30多万)
+    units    = 十百千万亿, which multiply; 多 or 余 may precede them (30多万)
 
 In a Chinese numeral a row of digits counts the unit behind it; a unit without digits counts once.
 万 and 亿 multiply all that precedes them since the last 亿. A single digit at the end counts the next
@@ -99,10 +99,10 @@ def cell_at(text, k, table):
 
 @entry
 def kernel(text, start, table, edges):
-    """Reads the numeral or 半 at start: (value, weak, end, dimension, amount). It is not in a code.
+    """Reads the number at start: (value, weak, end, dimension, amount).
 
-    table: see :func:`cells`. edges: 1 where a word begins or ends; one cell more than characters.
-    If 半 is not a number, end is start.
+    start: of a numeral or 半 that is not in a code. table: see :func:`cells`. edges: 1 where a word
+    begins or ends; one cell more than characters. If 半 is not a number, end is start.
     """
     first = cell_at(text, start, table)
     if first & HALF:

@@ -6,7 +6,7 @@ Source: Chinese Sentence Paraphrasing, section 5.1 and Table 5, for the ten clas
 words that each keeps. Tag sets: 863, LTP's (Che et al., N-LTP, 2021); PFR, the People's Daily's (Yu
 et al., 2002); jieba's, which is ICTCLAS's. Words outside the ten classes (pronouns, prepositions,
 conjunctions, particles…) are few and every sentence needs them, so one more class keeps them all.
-Numerals are endless, so few or none of them are kept, nor of what is not a word.
+Numerals are endless, so little or nothing is kept of them, and of what is not a word.
 """
 
 from __future__ import annotations

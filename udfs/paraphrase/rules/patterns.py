@@ -73,7 +73,7 @@ class Pattern:
     one_time: bool = False
     """Whether the sentence must name no other time."""
     one: bool = False
-    """Whether the match must stand once in the text."""
+    """Whether the match must occur once in the text."""
     own: bool = True
     """Whether the frame may hold the pronoun that is the subject."""
     never: str = ""

@@ -1,4 +1,4 @@
-"""jieba, the default segmenter: a dictionary, and a hidden Markov model for what it does not know.
+"""jieba, the default segmenter: a dictionary, and a hidden Markov model for unknown words.
 
 Source: the algorithm of jieba (Sun Junyi, https://github.com/fxsjy/jieba) as implemented by
 jieba-rs 0.11, which the package rjieba embeds. Two back-ends make the same cuts:

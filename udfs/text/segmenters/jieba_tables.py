@@ -84,7 +84,7 @@ class Tables(NamedTuple):
         in no table, and the bit IN_BLOCK.
     trie: int64, shape (cells,): see PARENT_SHIFT, BASE_SHIFT, WEIGHT_MASK. The root's base is 0.
     weights: float64, shape (distinct frequencies + 2,): log probability of a word; cell 0, for
-        prefixes that are no word, -inf; the last cell, for a character outside the dictionary.
+        prefixes that are not words, -inf; the last cell, for a character outside the dictionary.
     start: float64, shape (4,): log probability of each of STATES at the start.
     transitions: float64, shape (4, 4): from, to.
     emissions: float64, shape (ids, 4): by character id and state.

@@ -1,1 +1,2 @@
-"""What every job needs: session, S3A, jars, storage, inputs, steps, locks, accounts, Parquet."""
+"""Holds what every job needs: session, S3A, jars, storage, inputs, steps, locks, accounts,
+Parquet."""

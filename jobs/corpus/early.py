@@ -28,7 +28,7 @@ PATTERN = r"[*?\[\]{}\\]"
 """Characters that make a path a pattern if the path does not exist."""
 
 MARK = "\ufeff"
-"""The byte order mark, which Python and Spark remove from UTF-8 and from nothing else."""
+"""The byte order mark, which Python and Spark remove only from UTF-8."""
 
 MAX_COLUMNS = 5_000
 """Maximum columns of a scored table. With 20,000, planning alone fills a heap of 1 GB."""

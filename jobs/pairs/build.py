@@ -118,7 +118,7 @@ class BuildPairs:
     carried: tuple[str, ...] = ()
     """Further columns of the method's items to keep when they are judged."""
     needs_pairs = True
-    """Whether a building that makes no pair has failed."""
+    """Whether a building fails if it makes no pair."""
     made = "made"
     """The table of _work that holds the pairs."""
 

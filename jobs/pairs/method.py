@@ -71,7 +71,7 @@ class Group(Strict):
 
 
 class Method:
-    """One way to make pairs. It is sent to Spark's workers."""
+    """One way to make pairs. Spark sends it to its workers."""
 
     unit: ClassVar[str] = "sentences"
     """Name of what is read, used and quarantined."""

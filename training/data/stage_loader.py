@@ -133,7 +133,7 @@ class StageLoader:
         self.workers, self.pin_memory = workers, pin_memory
         self.position = START
         self.pairs = 0
-        """Batches yielded so far, over all ranks and epochs."""
+        """Pairs yielded so far, over all ranks and epochs."""
 
     def __iter__(self) -> Generator[Any, None, None]:
         """Yields the batches after the last one; close() ends the worker processes."""

@@ -371,7 +371,7 @@ class Run:
         OUTPUT.
         """
         plain = self.accelerator.unwrap_model(self.model)
-        # Other calls would copy tied weights, and write each copy.
+        # Without ZeRO-3, get_state_dict would copy tied weights, and each copy would be written.
         zero3 = any(hasattr(parameter, "ds_id") for parameter in plain.parameters())
         weights = self.accelerator.get_state_dict(self.model) if zero3 else None
         if self.main:

@@ -30,7 +30,7 @@ from gaixie.training.settings import Settings
 
 @dataclass(frozen=True)
 class Agreed:
-    """Sums of an interval, the same on every rank."""
+    """Sums over an interval, the same on every rank."""
 
     losses: list[float]
     """Loss of each step: the mean over all its label tokens."""

@@ -1,1 +1,1 @@
-"""The tokenizer, the model, and how it writes paraphrases."""
+"""Holds the tokenizer, the model, and the code that writes paraphrases."""

@@ -136,8 +136,9 @@ def _overlaps(x, x_offsets, y, y_offsets):
 
 @njit(cache=True, nogil=True)
 def _bands(codes, offsets, flips, factors, bands, rows):
-    """Returns hashes of bands of a signature's values: the least of (high half of the hash ^ flip)
-    * factor over the n-grams, an order of all 32-bit numbers for each flip and odd factor."""
+    """Returns hashes of the bands of a signature's values. A value is the least of (high half of
+    the hash ^ flip) * factor over the n-grams; each flip and odd factor order all 32-bit numbers
+    differently."""
     sentences, size = len(offsets) - 1, len(flips)
     hashed = np.empty((sentences, bands), np.uint64)
     signature = np.empty(size, np.uint32)

@@ -98,7 +98,7 @@ class Asking(Generic[K]):
 
     @property
     def _dead(self) -> bool:
-        """Whether the endpoint has not answered a single request."""
+        """Whether the endpoint has answered no request at all."""
         return not self.endpoint.answered and not self.report.reused
 
     async def _answer_piece(self, name: K, sentences: Sequence[str]) -> None:

@@ -53,7 +53,7 @@ FREE: dict[str, Any] = {"state": "failed", "tokens_in": 0, "tokens_out": 0}
 
 @dataclass
 class Request:
-    """Asks for one paraphrase of each of some sentences."""
+    """Asks for one paraphrase of each sentence."""
 
     messages: list[Message]
     sentences: list[str]
@@ -256,7 +256,7 @@ def _read(completion: ChatCompletion, sentences: list[str]) -> list[Answer]:
 
 
 class OverBudget(Exception):
-    """The next request may exceed the budget, and no request under way can leave more of it."""
+    """The next request may exceed the budget, and no request under way can free any of it."""
 
 
 class Pace:

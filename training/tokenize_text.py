@@ -163,10 +163,8 @@ def locations(given: str, vocabulary: Path) -> list[str]:
 def gb2312_level_1() -> set[str]:
     """Returns the 3,755 most common characters, of the standard GB 2312-80: rows 16 to 55 of 94
     cells."""
-    rows = range(0xB0, 0xD8)
-    cells = range(0xA1, 0xFF)
-    codes = (bytes([row, cell]) for row in rows for cell in cells if (row, cell) <= (0xD7, 0xF9))
-    return {code.decode("gb2312") for code in codes}
+    codes = (bytes([row, cell]) for row in range(0xB0, 0xD8) for cell in range(0xA1, 0xFF))
+    return {code.decode("gb2312") for code in codes if code <= b"\xd7\xf9"}
 
 
 def read_vocabulary(path: Path) -> list[str]:

@@ -1,7 +1,7 @@
 # make demo    score the sample pairs and look at the result (installs what it needs first)
 # make demo-train  the whole way, small: vocabulary, tokenizer, three stages, paraphrases (adds PyTorch)
 # make paraphraser  a first real model and its evaluation, three hours on two cores (needs DATA); goes on where it was
-# make test    every test but the long ones: 8 minutes
+# make test    every test but the long ones: ten minutes
 # make test-long   the others: on a Spark cluster, under DeepSpeed, in a browser, the whole way through
 # make test-fast   what needs no Java, no PyTorch and no server: 2 minutes
 # make bench   how fast (needs DATA; PAIRS sets the size)

@@ -232,7 +232,8 @@ def _read_translated(path: Path, translations: Path) -> pd.DataFrame:
             raise ValueError(f"{translations}: no text of {missing[0]}, which {path} names")
         rated[side] = [normalise(found[name]) for name in named]
     rated["group"] = rated["set"] + " " + rated["line"]
-    rated[list(RATINGS)] = rated[list(RATINGS)].astype(float) / HIGHEST
+    for name in RATINGS:
+        rated[name] = _ratings(rated[name], HIGHEST, f"{path}: column {name!r}") / HIGHEST
     return rated.assign(kind=TRANSLATED, origin="parallel", passes=1.0)
 
 

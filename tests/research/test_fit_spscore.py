@@ -68,6 +68,29 @@ def test_the_same_fit_twice_is_the_same_model(fitted, ratings, tmp_path):
     assert SPScore.load(tmp_path / "paper").digest == SPScore.load(fitted / "paper").digest
 
 
+def test_ratings_of_translations_find_their_sentences(ratings, tmp_path):
+    texts = {"set": ["wmt", "wmt"], "line": [7, 8], "systems": [["x", "y"], ["x", "y"]]}
+    texts["translations_zh"] = [["今天下雨。", "今日有雨。"], ["他走了。", "他离开了。"]]
+    pd.DataFrame(texts).to_parquet(tmp_path / "texts.parquet")
+    named = {"set": ["wmt"], "line": [8], "system_source": ["y"], "system_paraphrase": ["x"]}
+    named |= {"rater": ["c0"]} | {name: [2.5] for name in RATINGS}
+    table = pd.DataFrame(named)
+    path = tmp_path / "translated.tsv"
+    table.to_csv(path, sep="\t", index=False)
+    given = {"path": str(ratings), "translated": str(path), "translations": "texts.parquet"}
+    last = data.read_rated(data.Rated(name="r", **given), tmp_path).iloc[-1]
+    assert (last["source"], last["paraphrase"]) == ("他离开了。", "他走了。")
+    assert (last["overall"], last["kind"], last["origin"]) == (0.5, "translated", "parallel")
+    assert last["part"] != "encoder"
+    for column, value, fault in (
+        ("system_source", "z", "texts.parquet: no text of .*'z'.*translated.tsv names"),
+        ("overall", 6, "column 'overall': row 1 has 6, expected a number from 0 to 5"),
+    ):
+        table.assign(**{column: value}).to_csv(path, sep="\t", index=False)
+        with pytest.raises(ValueError, match=fault):
+            data.read_rated(data.Rated(name="r", **given), tmp_path)
+
+
 def test_one_expert_score_coarse_rows_and_a_test_part(ratings, tmp_path):
     """CSPC, sections 3.1 and 4.1: a score from 0 to 5 or a label, and a part that no fit sees."""
     table = pd.read_csv(ratings)

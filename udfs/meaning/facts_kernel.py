@@ -136,11 +136,8 @@ def _read(text, ends, noted, characters, tree, edges, items, found, weak, latin)
             elif cell & _NUMBER:
                 number = numerals.kernel(text, i, characters, edges)
                 weak[numbers], busy = number[1], number[2]
-                found[numbers, 0], found[numbers, 1], found[numbers, 2] = (
-                    number[0],
-                    number[3],
-                    number[4],
-                )
+                found[numbers, 0], found[numbers, 1] = number[0], number[3]
+                found[numbers, 2] = number[4]
                 numbers += busy > i
         node = (cell >> fact_tables.ROOT_SHIFT) & fact_tables.ROOT_MASK
         if i < matched or node == 0:

@@ -71,7 +71,7 @@ DIGIT_MASK, UNIT_SHIFT, UNIT_MASK = 15, 4, 7
 ARABIC, MEASURE, IS_BEFORE, IS_BEHIND, HALF = 1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 11
 NUMERAL = DIGIT_MASK | UNIT_MASK << UNIT_SHIFT
 _COMMA, _STOP, _POINT, _MINUTE, _PERCENT, _PER_MILLE = map(ord, ",.点分%‰")
-_PART, _OF, _MANY, _OVER, _TEN, _ONE, _TENTH, _HALF = map(ord, "分之多余十一成半")
+_PART, _OF, _MANY, _OVER, _TEN, _ONE, _TENTH = map(ord, "分之多余十一成")
 _SIZES = np.array([1.0, *UNITS.values()])
 
 
@@ -269,8 +269,7 @@ def find(text: str, words: Sequence[str]) -> list[Number]:
         elif begins[position]:
             number, weak, end, dimension, amount = kernel(codes, position, table, edges)
             if end > position:
-                own = Number(number, bool(weak), position, end, dimension, amount)
-                numbers.append(own)
+                numbers.append(Number(number, bool(weak), position, end, dimension, amount))
             position = max(end, position + 1)
         else:
             position += 1

@@ -52,7 +52,7 @@ def main(argv: list[str] | None = None) -> int:
     sentences = read_sentences(spark, storage, path, columns, args.limit)
     if args.dry_run:
         count = len(sentences.take(1_000))
-        print(f"{path}: {count:,} of the first 1,000 sentences; nothing written")
+        print(f"{path}: read {count:,} sentences (at most 1,000); nothing was written")
         return 0
     job = BuildVocabulary(spark, storage, path, output, rules)
     job.build(sentences, segmenter, args.segmenter)
@@ -78,15 +78,15 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--input", metavar="PATH", help="Parquet, JSON lines, CSV or plain lines")
-    what.add_argument("--gold", metavar="PATH", help="lines of word/tag, such as 199801.txt")
-    add("--column", metavar="NAME", action="append", help="text column; by default text")
+    what.add_argument("--gold", metavar="PATH", help="lines of word/tag pairs, such as 199801.txt")
+    add("--column", metavar="NAME", action="append", help="text column (default: text)")
     add("--output", metavar="FOLDER", required=True)
     add("--overwrite", action="store_true", help="replace the vocabulary in FOLDER")
     add("--segmenter", metavar="SPEC", default="jieba", help="jieba | ltp:NAME_OR_FOLDER")
-    keep = "in place of the paper's share, for one class"
+    keep = "for one class, instead of the paper's share"
     add("--keep", metavar="RULE", action="append", default=[], help=keep)
     add("--limit", metavar="N", type=positive, help="only the first N rows")
-    add("--dry-run", action="store_true", help="look at the input, write nothing")
+    add("--dry-run", action="store_true", help="check the input and write nothing")
     return parser.parse_args(argv)
 
 

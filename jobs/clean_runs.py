@@ -38,9 +38,12 @@ def main(argv: list[str] | None = None) -> int:
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("clean_runs.py", __doc__)
     parser.add_argument("root", metavar="ROOT", help="a local path or a URI")
-    for name, unit in (("days", "published in the last N days"), ("runs", "that are the newest N")):
-        parser.add_argument(f"--keep-{name}", metavar="N", type=positive, help=f"keep runs {unit}")
-    parser.add_argument("--dry-run", action="store_true", help="say what would go")
+    for name, kept in (
+        ("days", "runs published in the last N days"),
+        ("runs", "the newest N runs"),
+    ):
+        parser.add_argument(f"--keep-{name}", metavar="N", type=positive, help=f"keep {kept}")
+    parser.add_argument("--dry-run", action="store_true", help="only list what would be deleted")
     args = parser.parse_args(argv)
     if not (args.keep_days or args.keep_runs):
         parser.error("expected --keep-days, --keep-runs, or both")
@@ -65,7 +68,7 @@ def clean(root: str, keep_days: int | None, keep_runs: int, dry_run: bool) -> No
         size = sum(file.bytes for files in manifest.files.values() for file in files) / 1e6
         if not dry_run:
             retire(folder, manifest)
-        print(f"{folder}: {'would go' if dry_run else 'deleted'} ({size:,.1f} MB)")
+        print(f"{folder}: {'would be deleted' if dry_run else 'deleted'} ({size:,.1f} MB)")
     print(f"{len(runs)} published runs, {len(old)} of them old")
 
 

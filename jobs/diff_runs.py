@@ -24,7 +24,7 @@ from gaixie.udfs.storage.manifest import RunManifest, read_run
 def main(argv: list[str] | None = None) -> int:
     parser = make_parser("diff_runs.py", __doc__)
     parser.add_argument("before", metavar="RUN", help="folder of a published run")
-    parser.add_argument("now", metavar="RUN", help="folder of another one")
+    parser.add_argument("now", metavar="RUN", help="folder of another published run")
     args = parser.parse_args(argv)
     try:
         runs = read_run(args.before), read_run(args.now)

@@ -39,10 +39,10 @@ CAUSES = (
 NO_PACKAGE = "No module named 'gaixie'"
 SHIP_IT = (
     "the executors' Python has no gaixie: ship it (make dist, --archives; infra/README.md), or "
-    "name a Python that has it by --conf spark.pyspark.python"
+    "set --conf spark.pyspark.python to a Python that has it"
 )
 
-MORE_MEMORY = "give Java more by spark.driver.memory, or on a cluster spark.executor.memory"
+MORE_MEMORY = "raise spark.driver.memory, or on a cluster spark.executor.memory"
 
 
 class JobError(Exception):
@@ -73,7 +73,7 @@ def run(
             failed = code == 1
         sys.stdout.flush()
         if output and output.lost:
-            code, said = code or int(prints), f"what it printed was lost: {output.lost.strerror}"
+            code, said = code or int(prints), f"its output was lost: {output.lost.strerror}"
         if said:
             print(f"{name}: {said}", file=sys.stderr)
         if not failed and log_file.cache_info().currsize:
@@ -107,7 +107,7 @@ def _ending(error: BaseException, interrupted: str) -> tuple[int, str]:
     with suppress(OSError):  # a full disk may have no room for this either
         with open(log_file(), "a", encoding="utf-8") as log:
             traceback.print_exception(error, file=log)
-        said += f"; the whole trace is in {log_file()}"
+        said += f"; the full traceback is in {log_file()}"
     return 1, said
 
 

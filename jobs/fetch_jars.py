@@ -21,10 +21,11 @@ from gaixie.udfs.command_line import make_parser
 
 def main(argv: list[str] | None = None) -> int:
     parser = make_parser("fetch_jars.py", __doc__)
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="made if need be")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="created if missing")
     parser.add_argument("--repositories", metavar="URL[,URL]", help="further Maven repositories")
-    parser.add_argument("--ivy-settings", metavar="FILE", help="mirrors, passwords: Ivy's own file")
-    parser.add_argument("--table", action="store_true", help="Iceberg's jar too (48 MB)")
+    ivy = "Ivy's settings file, for mirrors and passwords"
+    parser.add_argument("--ivy-settings", metavar="FILE", help=ivy)
+    parser.add_argument("--table", action="store_true", help="also fetch Iceberg's jar (48 MB)")
     args = parser.parse_args(argv)
     settings = ["--repositories", args.repositories] if args.repositories else []
     if args.ivy_settings:

@@ -55,7 +55,7 @@ def export(args: argparse.Namespace) -> None:
     if args.overlap > len(names):
         raise ValueError(f"--overlap {args.overlap}: there are {len(names)} annotators")
     if storage.exists(storage.join(args.output, PLAN)):
-        raise ValueError(f"{args.output}: has a plan already; take another --output")
+        raise ValueError(f"{args.output}: has a plan already; use another --output")
     pairs, strata = sample(args.pairs_of, args.pairs, args.attention, args.seed)
     plan = assign(pairs, names, args.overlap, args.repeats, args.seed)
     files = write_plan(plan, args.output)

@@ -109,7 +109,9 @@ def digests(spark: SparkSession, uris: Sequence[str]) -> dict[str, str]:
         try:
             return dict(context.parallelize(links, min(len(uris), 1000)).map(_digest).collect())
         except SPARK_ERRORS:
-            say("executors cannot read the run's files in Python: the driver does")
+            say(
+                "the executors cannot read the run's files from Python; the driver reads them instead"
+            )
     return _in_threads(plain_storage.sha256, uris)
 
 
@@ -132,7 +134,7 @@ def _digest(file: tuple[str, str]) -> tuple[str, str]:
             with urlopen(link, timeout=READ_SECONDS) as answer:
                 digest = hashlib.file_digest(answer, "sha256").hexdigest()
                 if answer.length:  # http.client takes a broken connection for the end
-                    raise ConnectionError(f"{uri}: the answer broke off")
+                    raise ConnectionError(f"{uri}: the connection broke before the end of the file")
                 return uri, digest
         except OSError:
             if attempt == ATTEMPTS:

@@ -163,7 +163,7 @@ def _check_closed(
     at = f", line {number.first()}" if not number.isEmpty() else ""
     raise JobError(
         f"{uri}{at}: a quote opens a field of {len(row.lines):,} lines, so it was never closed; "
-        "close it, or give --set csv.quote='' where quotes mean nothing"
+        "close it, or give --set csv.quote='' if quotes are ordinary characters"
     )
 
 

@@ -78,7 +78,7 @@ def check_names(names: list[str], path: str, settings: Input) -> None:
     if settings.carried is None and len(names) > MAX_COLUMNS:
         raise JobError(
             f"{path}: {len(names):,} columns, and a run carries all of them; Java runs out of "
-            f"memory with more than {MAX_COLUMNS:,}: leave out those that are not needed"
+            f"memory with more than {MAX_COLUMNS:,}: remove columns that are not needed"
         )
     texts = settings.text_columns
     for wanted in dict.fromkeys([*texts, *(settings.carried or ())]):
@@ -91,7 +91,7 @@ def check_names(names: list[str], path: str, settings: Input) -> None:
     if settings.license and any(name.lower() == LICENSE for name in names):
         raise JobError(
             f"{path}: has a column '{LICENSE}', but the settings state the licence "
-            f"{settings.license!r} for all of its pairs; leave out one of them"
+            f"{settings.license!r} for all its pairs; remove one of the two"
         )
     known: dict[str, str] = {}
     for name in names:

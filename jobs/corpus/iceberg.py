@@ -58,8 +58,8 @@ class IcebergTable:
             )
         except Exception as error:
             raise JobError(
-                f"--table {name}: this Spark has no Iceberg: give spark-submit the packages of "
-                f"{ICEBERG.arguments[-1]}; {ICEBERG.remedy}"
+                f"--table {name}: this Spark has no Iceberg: start spark-submit with the packages "
+                f"in {ICEBERG.arguments[-1]}; {ICEBERG.remedy}"
             ) from error
         with self._explained():
             self._exists = bool(spark.catalog.tableExists(name))
@@ -67,7 +67,7 @@ class IcebergTable:
             if self._exists:
                 self._load()
         if lacking := [column for column in (*OWN, *KEYS) if column not in columns]:
-            raise JobError(f"--table {name}: no table of runs: it has no column '{lacking[0]}'")
+            raise JobError(f"--table {name}: not a table of runs: no column '{lacking[0]}'")
 
     def check(self, run_id: str, extra: Iterable[StructField]) -> str:
         """Returns one sentence that says what adding a run would do to the table.
@@ -78,8 +78,8 @@ class IcebergTable:
         fields = {field.name: field for field in extra}
         if taken := [name for name in OWN if name in fields]:
             raise JobError(
-                f"--table {self.name}: the input's column '{taken[0]}' has the name of one of the "
-                "table's own; rename it"
+                f"--table {self.name}: the table has a column '{taken[0]}' of its own; rename the "
+                "input's column"
             )
         texts = [StructField(n, StringType()) for n in ("pair_id", "source", "paraphrase", *OWN)]
         keys = [StructField("origin", StringType()), StructField("stage", IntegerType())]
@@ -87,11 +87,11 @@ class IcebergTable:
         with self._explained():
             wanted = self._iceberg(schema)
             if not self._exists:
-                return f"would make the table {self.name}, and add the scored pairs to it"
+                return f"would create the table {self.name} and add the scored pairs to it"
             self._load().updateSchema().unionByNameWith(wanted).apply()
         if self.rows_of(run_id):
             raise JobError(
-                f"--table {self.name}: it has rows of a run '{run_id}'; take another --run-id"
+                f"--table {self.name}: already has rows of run '{run_id}'; use another --run-id"
             )
         known = self._spark.table(self.name).columns
         new = ", ".join(name for name in schema.names if name not in known)
@@ -114,7 +114,7 @@ class IcebergTable:
             print(f"table {self.name}: {what}: nothing to add")
             return
         if there:
-            raise JobError(f"--table {self.name}: it has other rows of a run '{run_id}'")
+            raise JobError(f"--table {self.name}: already has other rows of run '{run_id}'")
         rows = self._spark.read.options(**CHECKED).parquet(f"{folder}/scored")
         for name, value in zip(OWN, (run_id, manifest.signature), strict=True):
             rows = rows.withColumn(name, F.lit(value))
@@ -137,7 +137,7 @@ class IcebergTable:
         for run in runs:
             if not current or self.rows_of(run.run_id, snapshot) != counts_of(run):
                 raise JobError(
-                    f"--table {self.name}: run '{run.run_id}' is not in it; score_corpus.py "
+                    f"--table {self.name}: does not have run '{run.run_id}'; score_corpus.py "
                     f"--resume --run-id {run.run_id} --table {self.name} adds it"
                 )
         self._check_tag(tag, snapshot)
@@ -149,8 +149,8 @@ class IcebergTable:
             return False
         if given.snapshotId() != snapshot:
             raise JobError(
-                f"--table {self.name}: snapshot {given.snapshotId()} has the tag '{tag}', and not "
-                f"the newest, {snapshot}; ALTER TABLE {self.name} DROP TAG `{tag}`, or take "
+                f"--table {self.name}: the tag '{tag}' is on snapshot {given.snapshotId()}, not on "
+                f"the newest, {snapshot}; run ALTER TABLE {self.name} DROP TAG `{tag}`, or choose "
                 "another --version"
             )
         return True

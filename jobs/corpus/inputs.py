@@ -153,7 +153,7 @@ def _inspect(
     kind, files = choose_files(settings, found)
     if others := sorted({file.uri for file in found} - {file.uri for file in files}):
         names = ", ".join(uri.rpartition("/")[2] for uri in others[:3]) + ", …" * (len(others) > 3)
-        passed = f"passed over {len(others)} others: {names}"
+        passed = f"skipped {len(others)} others: {names}"
         say(f"{settings.path}: {len(files)} {kind} files; {passed}")
     if wanted:
         found, files = files, [file for file in files if wanted(settings, file)]
@@ -176,7 +176,7 @@ def _inspect(
             raise JobError(f"{settings.path}: no file could be read")
     for own, name in source.extra_names.items():
         if own != name:
-            say(f"{settings.path}: its column '{own}' is carried as '{name}'")
+            say(f"{settings.path}: the run carries its column '{own}' as '{name}'")
     return source
 
 
@@ -196,7 +196,7 @@ def _inspect_parquet(spark: SparkSession, source: InputFiles, on_corrupt_file: s
             if name in {*source.settings.text_columns, *(source.settings.carried or ())}:
                 raise JobError(f"{file.uri}: column '{name}' is {kind}, which Spark cannot read")
             if name not in left_out:
-                say(f"{file.uri}: column '{name}' is left out: Spark cannot read {kind}")
+                say(f"{file.uri}: skipped column '{name}': Spark cannot read {kind}")
             left_out.add(name)
         _check_columns(footer.schema, file.uri, source.settings)
         if not good:
@@ -246,7 +246,7 @@ def _inspect_text(spark: SparkSession, source: InputFiles, files: list[File]) ->
         names[:1] = [name.removeprefix(MARK) for name in names[:1]]
     if not names:
         check_encoding(spark, source, files)
-        raise JobError(f"{first}: no JSON object a line was found")
+        raise JobError(f"{first}: found no line with a JSON object")
     columns = [StructField(name, StringType()) for name in [*names, MALFORMED_LINE]]
     source.schema = StructType(columns)
     _check_columns(source.schema, first, source.settings)
@@ -267,9 +267,9 @@ def _check_columns(schema: StructType, path: str, settings: Input) -> None:
     for name in types if settings.carried is None else ():
         renamed = name in RENAMED and RENAMED[name] not in types
         if name.lower() in RESERVED and name not in (*wanted, MALFORMED_LINE) and not renamed:
-            fault = "has the name of one that the job writes; rename it or leave it out"
+            fault = "has the name of a column that the job writes; rename it or remove it"
             if name == "origin" and settings.origin:
-                fault += ", or read origins from it: --origin-column origin, without --origin"
+                fault += ", or read the origins from it: --origin-column origin instead of --origin"
             raise JobError(f"{path}: column '{name}' {fault}")
 
 

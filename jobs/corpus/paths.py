@@ -66,7 +66,7 @@ def check_apart(output: str, inputs: Iterable[str]) -> None:
         if _begins(root, read):
             raise JobError(
                 f"output {output} lies in the input {path}: the next run would read what this one "
-                "writes; give an output outside of it"
+                "writes; choose an output outside the input"
             )
         for name in ("runs", "releases"):
             if _begins(read, [*root, name]) or _begins([*root, name], read):
@@ -111,14 +111,14 @@ def choose_files(settings: Input, files: list[File]) -> tuple[str, list[File]]:
     kinds = sorted(name for name in by_format if name)
     if not kinds:
         raise JobError(
-            f"{files[0].uri}: its name tells no format, "
+            f"{files[0].uri}: the name does not end in a known format, "
             "expected .parquet, .jsonl, .csv or .tsv (or set the input's format)"
         )
     if len(kinds) > 1:
         counts = ", ".join(f"{len(by_format[name])} {name}" for name in kinds)
         raise JobError(
             f"{settings.path}: files of several formats ({counts}); set the input's format "
-            "(--format), and the others are passed over"
+            "(--format) to skip the others"
         )
     return kinds[0], by_format[kinds[0]]
 

@@ -134,17 +134,17 @@ class RunLock:
         if here and _life(left["process"]) == left["life"]:
             raise JobError(f"{self._run}: {name}; wait for it, or stop it first")
         if not here and not take_over:
-            raise JobError(f"{self._run}: {name}; if that process is gone, give --take-over")
-        gone = f"{name}, is gone: this process takes over" if here else f"taken over from {name}"
+            raise JobError(f"{self._run}: {name}; if that process has ended, give --take-over")
+        gone = f"{name}, has ended: this process takes over" if here else f"taken over from {name}"
         say(f"{self._run}: {gone}")
 
     def _holder(self, number: int) -> tuple[dict[str, Any], str]:
         """Returns the content of a lock, and its process in words."""
         with suppress(OSError, ValueError):
             left = json.loads(self._files.read_bytes(self._file(number)))
-            name = "process {process} on {host}, at work since {since}".format_map(left)
+            name = "process {process} on {host}, running since {since}".format_map(left)
             return left, name
-        return {}, "a process that left no name"
+        return {}, "an unknown process"
 
     def _locks(self) -> list[int]:
         if not self._files.exists(self._folder):
@@ -215,13 +215,13 @@ def clean(
             continue  # a store may still list the name of an empty folder
         found += 1
         if touched and max(touched) > limit:
-            print(f"{folder}: written to lately: left alone")
+            print(f"{folder}: kept: written to recently")
             continue
         try:
             with lock(folder):
                 storage.delete(folder)
         except JobError as error:
-            print(f"left alone: {error}")
+            print(f"kept: {error}")
             continue
         size = sum(file.size for file in files) / 1e6
         print(f"{folder}: deleted ({len(files)} files, {size:,.1f} MB)")

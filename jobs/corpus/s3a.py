@@ -52,7 +52,7 @@ def check_settings(conf: SparkConf, defaults: dict[str, str]) -> None:
     for key, _ in conf.getAll():
         if SECRETS.fullmatch(key):
             raise JobError(
-                f"{key} is set: a secret in the settings shows in plans and logs; give it by the "
+                f"{key} is set: a secret in the settings shows up in plans and logs; use the "
                 "environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or the machine's role"
             )
     for key in (COMMIT_PROTOCOL, FACTORY, COMMITTER, PARQUET_COMMITTER):
@@ -61,9 +61,8 @@ def check_settings(conf: SparkConf, defaults: dict[str, str]) -> None:
             conf.set(key, defaults[key])
         elif setting != defaults[key]:
             raise JobError(
-                f"{key}={setting}: no committer that the jobs know to write to s3a:// without "
-                f"renaming, which can lose or double rows; leave it out, or set --conf "
-                f"{key}={defaults[key]}"
+                f"{key}={setting}: this committer may rename files on s3a://, which can lose or "
+                f"double rows; remove the setting, or set --conf {key}={defaults[key]}"
             )
 
 
@@ -79,9 +78,9 @@ def check_session(spark: SparkSession, uris: Iterable[str]) -> None:
         except Exception as error:
             raise JobError(
                 "s3a:// needs jars that this Spark does not have: start the job with "
-                f"spark-submit --load-spark-defaults --properties-file {JARS}; on a host without a "
-                "route to a Maven repository, fill a folder on another one with "
-                "'python jobs/fetch_jars.py FOLDER' and give "
+                f"spark-submit --load-spark-defaults --properties-file {JARS}; if this host cannot "
+                "reach a Maven repository, run 'python jobs/fetch_jars.py FOLDER' on one that can, "
+                "copy FOLDER here and give "
                 "--jars \"$(echo FOLDER/*.jar | tr ' ' ,)\""
             ) from error
     conf = spark._jsc.hadoopConfiguration()
@@ -100,4 +99,4 @@ def _check_answers(endpoint: str) -> None:
     try:
         socket.create_connection((address.hostname, port), timeout=10).close()
     except OSError as error:
-        raise JobError(f"{endpoint}: no object store answers there: {error}") from error
+        raise JobError(f"{endpoint}: no object store answers: {error}") from error

@@ -119,10 +119,10 @@ def _check_environment() -> None:
     get = os.environ.get
     for name, program in (("JAVA_HOME", "bin/java"), ("SPARK_HOME", "bin/spark-submit")):
         if (home := get(name)) and not os.access(f"{home}/{program}", os.X_OK):
-            raise JobError(f"{name}={home}: no {program} there; unset it, or correct it")
+            raise JobError(f"{name}={home}: no {program} there; unset or correct it")
     if not get("JAVA_HOME") and not shutil.which("java"):
         raise JobError(
-            "Java 17 or 21 is needed and no 'java' was found; "
+            "Java 17 or 21 is needed, but no 'java' was found; "
             "on Debian or Ubuntu: apt-get install openjdk-17-jre-headless"
         )
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
@@ -133,10 +133,10 @@ def _check_environment() -> None:
             os.makedirs(folder, exist_ok=True)
         except OSError as error:
             raise JobError(
-                f"SPARK_LOCAL_DIRS={folder}: {error.strerror}; no such folder can be made"
+                f"SPARK_LOCAL_DIRS={folder}: cannot create the folder: {error.strerror}"
             ) from error
         if not os.access(folder, os.W_OK):
-            raise JobError(f"SPARK_LOCAL_DIRS={folder}: it may not be written")
+            raise JobError(f"SPARK_LOCAL_DIRS={folder}: the folder is not writable")
 
 
 def _create(conf: SparkConf) -> SparkSession:

@@ -51,13 +51,13 @@ class Csv(Strict):
     """How CSV and TSV files are written; the encoding also applies to JSON lines."""
 
     quote: str | None = Field(default=None, max_length=1)
-    """what encloses fields: by default " in CSV and nothing in TSV; empty means nothing"""
+    """quote character: by default " in CSV and none in TSV; empty means none"""
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
-    """by default , in CSV and a tab in TSV"""
+    """field delimiter: by default , in CSV and a tab in TSV"""
     encoding: Annotated[str, AfterValidator(_known_encoding)] = "utf-8"
     """encoding of text files, such as utf-8 (the default) or gb18030"""
     columns: list[str] | None = Field(default=None, min_length=1)
-    """names of the columns of files without a header"""
+    """column names of files without a header"""
 
     def quote_of(self, kind: str) -> str:
         """Returns the quote character of a format, csv or tsv; empty if it has none."""
@@ -86,7 +86,7 @@ class Input(Strict):
     paraphrase_column: str = "paraphrase"
     """by default paraphrase"""
     license: str | None = Field(default=None, min_length=1)
-    """licence of these pairs, for a release's card"""
+    """licence of these pairs, for the card of a release"""
     csv: Csv = Field(default_factory=Csv)
 
     @property

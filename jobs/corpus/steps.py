@@ -35,13 +35,13 @@ class Steps:
             for change in _changes(before, deciding):
                 if not by_step:
                     raise JobError(
-                        f"{output}: cannot be resumed: {change}; give what it was begun with, or "
-                        "leave out --resume to start over"
+                        f"{output}: cannot be resumed: {change}; give the settings it was started "
+                        "with, or start over without --resume"
                     )
-                say(f"{output}: {change}: what is finished of it is done again")
+                say(f"{output}: {change}: the finished steps that depend on it run again")
         else:
             if resume:
-                say(f"{output}: nothing to resume, it starts anew")
+                say(f"{output}: nothing to resume: starting over")
             self._storage.delete(self._folder)
         note = {"host": platform.node(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
         self._storage.write_json(path, note | {"deciding": deciding})

@@ -22,11 +22,11 @@ from gaixie.jobs.errors import JobError
 from gaixie.udfs.storage.storage import File, to_json
 
 REFUSALS = {
-    "SignatureDoesNotMatch": "wrong credentials: the secret key does not belong to the access key",
+    "SignatureDoesNotMatch": "wrong credentials: the secret key does not match the access key",
     "InvalidAccessKeyId": "wrong credentials: the store does not know this access key",
     "NoAuthWithAWSException": "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     "Unable to load credentials": "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-    "AccessDeniedException": "access denied: wrong credentials, or they have no right to it",
+    "AccessDeniedException": "access denied: the credentials are wrong or lack the permission",
     "UnknownStoreException": "no such bucket",
     "NoSuchBucket": "no such bucket",
 }

@@ -93,16 +93,18 @@ def _fault(file: File, error: Exception) -> str | None:
     """Returns what is wrong with a file that could not be read; None if it is not at fault."""
     message = str(error)
     if re.search(GONE, message):
-        raise JobError(f"{file.uri}: gone since this run began to read its input") from error
+        raise JobError(
+            f"{file.uri}: no longer there; it was removed after this run began to read its input"
+        ) from error
     if codec := re.search(CODEC, message):
         raise JobError(
-            f"{file.uri}: its pages are compressed with {codec[1].lower()}, which this Spark does "
-            "not read: write the file with zstd or snappy"
+            f"{file.uri}: its pages are compressed with {codec[1].lower()}, which this Spark "
+            "cannot read: write the file with zstd or snappy"
         ) from error
     if re.search(NO_FAULT, message):
         return None
     if "CSV header does not conform" in message:
-        return "its header is not that of the other files"
+        return "its header differs from that of the other files"
     return CORRUPT
 
 

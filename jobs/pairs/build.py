@@ -105,10 +105,10 @@ def _is_published(files: Storage, output: str, resume: bool) -> bool:
         if resume:
             print(f"{output}: its pairs are published already: nothing to do")
             return True
-        raise JobError(f"{output}: something is published there; take another --output")
+        raise JobError(f"{output}: something is published there; use another --output")
     for name in TABLES:
         if files.exists(f"{output}/{name}") and not files.exists(f"{output}/{WORK}/started.json"):
-            raise JobError(f"{output}/{name}: no building of pairs left it; take another --output")
+            raise JobError(f"{output}/{name}: no building of pairs left it; use another --output")
     return False
 
 

@@ -90,7 +90,7 @@ def trace_pair(root: str, name: str | None, pair_id: str) -> int:
 def release(request: store.ReleaseRequest) -> int:
     path = store.manifest_of(request.root, request.version)
     if storage.exists(path):
-        raise JobError(f"{path}: release '{request.version}' is published; take another --version")
+        raise JobError(f"{path}: release '{request.version}' is published; use another --version")
     runs = [
         rows.find_run(request.root, name, request.stages, request.keep_columns)
         for name in request.runs

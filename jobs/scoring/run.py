@@ -133,7 +133,7 @@ def _published(
         return None
     run_id = folder.rpartition("/")[2]
     if not resume:
-        raise JobError(f"{folder}: run '{run_id}' is published; take another --run-id")
+        raise JobError(f"{folder}: run '{run_id}' is published; use another --run-id")
     print(f"run '{run_id}' is already published: nothing to do ({folder})")
     manifest = read_run(folder, files)
     then = manifest.settings
@@ -142,5 +142,5 @@ def _published(
     same = {"output", "run_id", "table"} | (now.keys() - then.keys())
     if other := [name for name in now if name not in same and then[name] != now[name]]:
         names = ", ".join(other)
-        print(f"it was made with other settings of {names}; take another --run-id for these")
+        print(f"it was made with other settings of {names}; use another --run-id for these")
     return manifest

@@ -171,8 +171,13 @@ REFUSED = [
     ("a.parquet", {"source": [A], "x": [B]}, LLM, "no column 'paraphrase', expected string; it ha"),
     ("a.parquet", ONE | {"paraphrase": [7]}, LLM, "column 'paraphrase' is bigint, expected string"),
     ("a.parquet", ONE | {"kind": [1.5]}, KIND, "column 'kind' is double, expected string"),
-    ("a.parquet", ONE | {"SL": ["x"]}, LLM, "column 'SL' has the name of one that the job writes"),
-    ("a.parquet", ONE | {"fit": ["x"]}, LLM, "column 'fit' has the name of one that the job write"),
+    (
+        "a.parquet",
+        ONE | {"SL": ["x"]},
+        LLM,
+        "column 'SL' has the name of a column that the job writes",
+    ),
+    ("a.parquet", ONE | {"fit": ["x"]}, LLM, "column 'fit' has the name of a column that the job"),
     ("a.parquet", LICENCE, (*LLM, "--license", "CC0-1.0"), "has a column 'license', but the setti"),
     ("b.csv", f"source,Source,paraphrase\n{A},{B},{B}\n", LLM, CASE),
     ("b.csv", MANY, LLM, "5,002 columns, and a run carries all of them; Java runs out of memory"),
@@ -264,7 +269,10 @@ def test_unreadable_file(score, tmp_path):
 
     path = write_text(tmp_path / "pairs.xlsx", "PK")
     run = score(tmp_path / "out", "--input", path, "--origin", "llm")
-    refused(run, f"{path}: its name tells no format, expected .parquet, .jsonl, .csv or .tsv")
+    refused(
+        run,
+        f"{path}: the name does not end in a known format, expected .parquet, .jsonl, .csv or .tsv",
+    )
 
     line = json.dumps({"source": A, "paraphrase": B}).encode() + b"\n"
     packed = gzip.compress(b"".join(line.replace(b"A", b"%d" % k) for k in range(2000)))
@@ -281,7 +289,7 @@ def test_files_of_different_headers(score, tmp_path):
     path = write_text(tmp_path / "in" / "b.csv", "paraphrase,source", f"{B},{A}")
     run = score(tmp_path / "out", "--input", tmp_path / "in", "--origin", "llm")
     assert run.code == 2
-    assert f"{path}: its header is not that of the other files" in run.stderr.splitlines()[-1]
+    assert f"{path}: its header differs from that of the other files" in run.stderr.splitlines()[-1]
     assert not (run.folder / "manifest.json").exists()
 
 
@@ -291,7 +299,7 @@ def test_other_files_of_a_folder_are_passed_over(score, tmp_path):
         write_text(tmp_path / "in" / name, "about these pairs")
     run = score(tmp_path / "out", "--input", tmp_path / "in", "--origin", "llm")
     assert run.code == 0, run.stderr
-    line = f"{tmp_path}/in: 1 parquet files; passed over 4 others: README.md, readme.txt, notes.docx, …"
+    line = f"{tmp_path}/in: 1 parquet files; skipped 4 others: README.md, readme.txt, notes.docx, …"
     assert line in run.stderr.splitlines()
     assert run.manifest["inputs"][0]["files"] == 1
     assert len(run.scored) == 1
@@ -302,12 +310,12 @@ def test_pair_id_of_the_input_is_carried_under_another_name(score, tmp_path):
     path = write_parquet(tmp_path / "a.parquet", table)
     run = score(tmp_path / "out", "--input", path, "--origin", "llm")
     assert run.code == 0, run.stderr
-    assert f"{path}: its column 'pair_id' is carried as 'input_pair_id'" in run.stderr
+    assert f"{path}: the run carries its column 'pair_id' as 'input_pair_id'" in run.stderr
     assert run.scored["input_pair_id"].tolist() == ["mine"]
     assert len(run.scored["pair_id"][0]) == 32
     path = write_parquet(tmp_path / "b.parquet", table | {"input_pair_id": ["too"]})
     run = score(tmp_path / "out", "--input", path, "--origin", "llm", run_id="b")
-    refused(run, f"{path}: column 'pair_id' has the name of one that the job writes")
+    refused(run, f"{path}: column 'pair_id' has the name of a column that the job writes")
 
 
 # Settings

@@ -212,7 +212,7 @@ def test_what_is_there_is_kept_but_for_what_a_killed_process_left(spark, lists, 
     (output / "pairs").mkdir(parents=True)
     (output / "pairs" / "mine.parquet").write_bytes(b"mine")
     with pytest.raises(
-        JobError, match="p/pairs: no building of pairs left it; take another --output"
+        JobError, match="p/pairs: no building of pairs left it; use another --output"
     ):
         main(versions(lists, output))
     assert (output / "pairs" / "mine.parquet").exists()

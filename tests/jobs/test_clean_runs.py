@@ -63,7 +63,7 @@ def test_what_stays(root, given, kept, capsys):
     assert left(root) == [*kept]
     assert left(root, cleaned=True) == [*RUNS]
     gone = {*RUNS} - {*kept}
-    assert ("would go" in capsys.readouterr().out) == ("--dry-run" in given)
+    assert ("would be deleted" in capsys.readouterr().out) == ("--dry-run" in given)
     for run_id in gone:
         [file] = storage.list_files(f"{root}/runs/{run_id}")
         assert file.uri.endswith(f"/{run_id}/cleaned.json")

@@ -83,7 +83,7 @@ def test_java_is_killed(launch, folder, tmp_path):
     lines = err.splitlines()
     assert len(lines) < 10
     assert lines[-1].startswith("score_corpus: error: Java has ended (")
-    assert "; the run can be resumed with --resume; the whole trace is in " in lines[-1]
+    assert "; the run can be resumed with --resume; the full traceback is in " in lines[-1]
     log = Path(lines[-1].rpartition(" ")[2])
     assert "Traceback" in log.read_text()
     log.unlink()

@@ -99,7 +99,7 @@ def test_any_other_error_is_one_line_and_a_log(error, expected, capsys):
     assert said.startswith(f"score_corpus: error: {expected}")
     line, _, log = said.rstrip("\n").rpartition(" ")
     helps = "spark.executor.memory" if isinstance(error, MemoryError) else "it can be resumed"
-    assert line.endswith(f"{helps}; the whole trace is in")
+    assert line.endswith(f"{helps}; the full traceback is in")
     assert "Traceback" in Path(log).read_text("utf-8")
     Path(log).unlink()
 

@@ -84,7 +84,7 @@ def test_types_of_parquet_that_spark_does_not_know(score, tmp_path):
     run = score_file(score, path)
     assert run.scored["note"].tolist() == ["kept"]
     for name in ("time", "half", "clock", "huge"):
-        assert f"{path}: column '{name}' is left out: Spark cannot read " in run.stderr
+        assert f"{path}: skipped column '{name}': Spark cannot read " in run.stderr
     given = ("--input", path, "--origin", "llm", "--source-column", "time")
     run = score(tmp_path / "out", *given, run_id="b")
     assert run.code == 2
@@ -108,7 +108,7 @@ def test_files_that_are_refused(score, tmp_path):
     twice.write_text(f"source,source,paraphrase\n{A},{A},{B}\n")
     binary.write_bytes(b"PK\x03\x04\x00\x1b[31m\x00" * 20)
     for path, said in {
-        table: "compressed with brotli, which this Spark does not read",
+        table: "compressed with brotli, which this Spark cannot read",
         twice: f"{twice}: two columns are named 'source': rename one",
         binary: "it looks like a binary file",
     }.items():

@@ -42,6 +42,6 @@ def test_closed_streams(tmp_path, redirected):
 def test_a_full_disk(tmp_path):
     done = call(tmp_path, ">/dev/full")
     assert done.returncode == 0
-    assert done.stderr.endswith("job: what it printed was lost: No space left on device\n")
+    assert done.stderr.endswith("job: its output was lost: No space left on device\n")
     assert call(tmp_path, "2>/dev/full").returncode == 0
     assert call(tmp_path, ">/dev/full", "prints").returncode == 1

@@ -534,7 +534,7 @@ BAD = [
     ("--runs", "empty", "no pairs in stages 1 2 3 of this run"),
     ("--license", "", "--license is missing"),
     ("--version", "../1", "--version ../1: expected numbers such as 1.0"),
-    ("--version", "1.0", "release '1.0' is published; take another --version"),
+    ("--version", "1.0", "release '1.0' is published; use another --version"),
     ("--split", "0.9 0.2 0.1", "--split 0.9 0.2 0.1: expected three shares"),
     ("--shards", "0", "--shards-mb and --shards must be above 0"),
     ("--keep-columns", "m", "--keep-columns m: run 'a' carries no such further column; it has: n"),
@@ -627,7 +627,7 @@ def test_killed_while_it_writes(root, rows, tmp_path):
     assert done.code == 0, done.stderr
     again = read_rows([*build_of(tmp_path, "1.0").rglob("*.parquet")])
     pd.testing.assert_frame_equal(again, rows, check_exact=True)
-    assert "left alone" in release(tmp_path, "--clean").stdout
+    assert "kept: written to recently" in release(tmp_path, "--clean").stdout
     assert left.exists()
     assert f"{left}: deleted" in release(tmp_path, "--clean", "--older-than", "0").stdout
     assert {path.name for path in folder.iterdir()} == {

@@ -206,7 +206,7 @@ def test_published_run_is_refused_and_resume_does_nothing(run, score):
     given = ("--input", EXAMPLES, "--origin-column", "origin")
     refused = score(run.folder.parents[1], *given)
     assert refused.code == 2
-    assert "run 'r' is published; take another --run-id" in refused.error
+    assert "run 'r' is published; use another --run-id" in refused.error
     again = ("--config", run.folder.parents[2] / "score.yaml", "--resume")
     for line, said in ((again, ""), ((*given, "--resume"), "other settings of inputs, cuts; take")):
         resumed = score(run.folder.parents[1], *line)

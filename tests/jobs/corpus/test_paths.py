@@ -78,7 +78,9 @@ def test_the_files_of_the_format(names):
 
 
 def test_no_format_and_several():
-    with pytest.raises(JobError, match=r"file:/in/README.md: its name tells no format, expected"):
+    with pytest.raises(
+        JobError, match=r"file:/in/README.md: the name does not end in a known format, expected"
+    ):
         choose("README.md")
     with pytest.raises(JobError, match=r"in: files of several formats \(2 csv, 1 parquet\); set"):
         choose("a.csv b.csv c.parquet d.md")

@@ -45,7 +45,7 @@ def test_held_inside_the_block_alone(run, tmp_path):
     with held(run, False) as lock:
         lock.check()
         assert files(run) == ["_lock/000001.json"]
-        refusal = rf"^{run}: process {os.getpid()} on \S+, at work since .*stop it first"
+        refusal = rf"^{run}: process {os.getpid()} on \S+, running since .*stop it first"
         for take_over in (False, True):
             with pytest.raises(JobError, match=refusal), held(run, take_over):
                 pass
@@ -88,12 +88,12 @@ def test_a_dead_process_of_this_host_is_named_and_followed(run, capsys):
     with held(run, False):
         assert files(run) == ["_lock/000002.json"]
     assert f"{run}: process {process.pid} on " in (err := capsys.readouterr().err)
-    assert err.endswith("is gone: this process takes over\n")
+    assert err.endswith("has ended: this process takes over\n")
 
 
 def test_another_host_is_believed_dead_where_the_user_says_so(run, capsys):
     leave_lock(run, host="far")
-    with pytest.raises(JobError, match=r"on far, .*if that process is gone, give --take-over"):
+    with pytest.raises(JobError, match=r"on far, .*if that process has ended, give --take-over"):
         held(run, False).__enter__()
     with held(run, True) as lock:
         lock.check()
@@ -169,7 +169,7 @@ def test_clean_leaves_a_run_at_work_alone(score, given, tmp_path):
     with held(str(folder), False):
         storage.write(f"{folder}/_work/unit", "x")
         run = score(tmp_path, "--clean")
-        assert f"left alone: {folder}: process " in run.stdout
+        assert f"kept: {folder}: process " in run.stdout
         assert (folder / "_work" / "unit").exists()
     assert f"{folder}: deleted (1 files" in score(tmp_path, "--clean").stdout
     assert not folder.exists()

@@ -31,7 +31,7 @@ def test_changes_are_said_or_refused(capsys):
     steps.start({"least": 15, "inputs": ["a"]}, True, "run 'r'", by_step=True)
     assert capsys.readouterr().err == ""
     steps.start({"least": 20, "inputs": ["a"]}, True, "run 'r'", by_step=True)
-    said = "run 'r': least was 15, now 20: what is finished of it is done again\n"
+    said = "run 'r': least was 15, now 20: the finished steps that depend on it run again\n"
     assert capsys.readouterr().err == said
     with pytest.raises(JobError, match=r'^out: cannot be resumed: inputs was \["a"\], now \["b"\]'):
         steps.start({"least": 20, "inputs": ["b"]}, True, "out")

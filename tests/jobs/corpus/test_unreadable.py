@@ -83,5 +83,8 @@ def test_no_file_is_at_fault(message):
 
 def test_a_file_that_is_gone():
     message = "[FAILED_READ_FILE.FILE_NOT_EXIST] file:///in/1.parquet does not exist"
-    with pytest.raises(JobError, match=r"^file:///in/1.parquet: gone since this run began"):
+    with pytest.raises(
+        JobError,
+        match=r"^file:///in/1.parquet: no longer there; it was removed after this run began",
+    ):
         unreadable_files(PySparkException(message), FILES, failing({}))

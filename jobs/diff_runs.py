@@ -3,9 +3,9 @@
   python jobs/diff_runs.py out/runs/monday out/runs/tuesday
   gaixie diff s3a://bucket/gaixie/runs/20261123 s3a://bucket/gaixie/runs/20261124
 
-Reads only their manifests. An index above its limit is marked: the shift is large, and more than
-chance explains. Scores and stages compare only under one signature. Exit codes: 0 done, 2 user
-error.
+Reads only their manifests. An index above its limit is marked: the shift is larger than chance
+explains. Scores and stages are comparable only under the same signature. Exit codes: 0 done,
+2 user error.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def difference(before: RunManifest, now: RunManifest) -> Iterator[str]:
     yield f"run {before.run_id} -> {now.run_id}"
     if before.signature != now.signature:
         yield f"signature: {before.signature} -> {now.signature}"
-        yield "  scores and stages compare only under one signature"
+        yield "  scores and stages are comparable only under the same signature"
     for key in sorted(before.settings.keys() | now.settings.keys()):
         sides = [run.settings.get(key) for run in (before, now)]
         if sides[0] != sides[1] and key not in ("run_id", "output"):

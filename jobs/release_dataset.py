@@ -84,7 +84,7 @@ def _dispatch(args: argparse.Namespace) -> int:
     if args.unreleased:
         given["runs"] = store.unreleased_runs(args.root)
         if not given["runs"]:
-            print(f"{args.root}: no run that is in no release: nothing to release")
+            print(f"{args.root}: no unreleased runs: nothing to release")
             return 0
     try:
         request = store.ReleaseRequest(**given)
@@ -106,19 +106,21 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     how.add_argument("--split", metavar=shares, type=float, nargs=len(SPLITS), help=split)
     add_options(how, store.ReleaseRequest, *HOW)
     other = parser.add_argument_group("instead of a release").add_mutually_exclusive_group()
-    other.add_argument("--list", action="store_true", help="the published versions")
-    other.add_argument("--verify", metavar="VERSION", help="read all of a release again")
-    other.add_argument("--diff", metavar=("A", "B"), nargs=2, help="how version B differs from A")
-    trace = "how a pair of --version (or the latest) came about"
+    other.add_argument("--list", action="store_true", help="list the published versions")
+    other.add_argument("--verify", metavar="VERSION", help="check every file and row of a release")
+    other.add_argument(
+        "--diff", metavar=("A", "B"), nargs=2, help="show how version B differs from A"
+    )
+    trace = "show where a pair of --version (or the latest) comes from"
     other.add_argument("--trace", metavar="PAIR_ID", help=trace)
     other.add_argument("--set-latest", metavar="VERSION", help="point latest.json at a version")
-    clean = "delete what killed and losing releases left"
+    clean = "delete what unfinished releases left behind"
     other.add_argument("--clean", action="store_true", help=clean)
-    hours = "for --clean; default 24"
+    hours = "for --clean: keep what was written to in the last HOURS (default: 24)"
     parser.add_argument("--older-than", metavar="HOURS", type=float, default=24, help=hours)
     args = parser.parse_args(argv)
     if args.runs and args.unreleased:
-        parser.error("--unreleased: it takes the place of --runs")
+        parser.error("--unreleased: not valid with --runs")
     return args
 
 

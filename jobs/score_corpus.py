@@ -74,10 +74,10 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     for name in PLANNED:
         if getattr(args, name) and not args.dry_run:
-            raise JobError(f"--{name.replace('_', '-')}: it belongs to --dry-run")
+            raise JobError(f"--{name.replace('_', '-')}: only valid with --dry-run")
     for name in ("input", "new_only", "since", "limit"):
         if getattr(args, name) and settings.rescore:
-            raise JobError(f"--{name.replace('_', '-')}: it does not go with --rescore")
+            raise JobError(f"--{name.replace('_', '-')}: not valid with --rescore")
     if settings.rescore:
         from gaixie.jobs.releases.store import runs_of
 
@@ -86,7 +86,7 @@ def main(argv: list[str] | None = None) -> int:
         except (OSError, ManifestError) as error:
             raise JobError(str(error)) from error
         if not settings.rescore:
-            print(f"{settings.output}: no run that is in no release: nothing to score again")
+            print(f"{settings.output}: no unreleased runs: nothing to score again")
             return 0
     if not (settings.inputs or settings.rescore):
         raise JobError("nothing to read: give --input, or inputs in the config file")
@@ -109,25 +109,27 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     write = parser.add_argument_group("what to write")
     add_options(write, ScoreSettings, *WRITE)
     for name, text in (
-        ("resume", "go on with a run that was killed"),
-        ("take-over", "take the run from a process on another host, which must be gone"),
-        ("clean", "delete what killed runs left, and do nothing else; with --run-id, of that run"),
-        ("dry-run", "check and score a sample, say what all takes; writes nothing"),
+        ("resume", "continue a killed run"),
+        ("take-over", "take over the run from a process on another host, which must have ended"),
+        ("clean", "only delete what killed runs left behind; with --run-id, only that run"),
+        ("dry-run", "check and score a sample, estimate time and space, write nothing"),
     ):
         write.add_argument(f"--{name}", action="store_true", help=text)
-    drift = (
-        "exit with 3 where the run is unlike an earlier RUN, by default the last; it is published"
-    )
+    drift = "exit with 3 if the published run has drifted from RUN (default: the last run)"
     write.add_argument("--fail-on-drift", metavar="RUN", nargs="?", const="", help=drift)
-    url = "of a Prometheus Pushgateway, which is sent the run's metrics"
+    url = "send the run's metrics to this Prometheus Pushgateway"
     write.add_argument("--push-metrics", metavar="URL", help=url)
-    hours = "for --clean: leave alone what was written to since; default 24"
+    hours = "for --clean: keep what was written to in the last HOURS (default: 24)"
     write.add_argument("--older-than", metavar="HOURS", type=float, default=24, help=hours)
     for name, kind, text in (
-        ("cores", positive, "of a cluster, for --dry-run; or its GPUs"),
-        ("pairs", positive, "for --dry-run, by default those of the inputs"),
-        ("pairs-per-second", above_zero, "of one core, for --dry-run; by default measured here"),
-        ("core-hour-price", above_zero, "for --dry-run, which then says the price of the run"),
+        ("cores", positive, "for --dry-run: cores or GPUs of the cluster"),
+        ("pairs", positive, "for --dry-run: number of pairs (default: that of the inputs)"),
+        ("pairs-per-second", above_zero, "for --dry-run: rate of a core (default: measured here)"),
+        (
+            "core-hour-price",
+            above_zero,
+            "for --dry-run: price of a core-hour, to estimate the cost",
+        ),
     ):
         write.add_argument(f"--{name}", metavar="N", type=kind, help=text)
     how = parser.add_argument_group("how to score")

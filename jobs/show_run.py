@@ -49,13 +49,13 @@ def main(argv: list[str] | None = None) -> int:
     parser = make_parser("show_run.py", __doc__)
     add = parser.add_argument
     add("root", metavar="ROOT", help="a local path or a URI")
-    add("--run-id", metavar="ID", help="by default: list the runs")
+    add("--run-id", metavar="ID", help="run to show (default: list the runs)")
     add("--pairs", metavar="N", type=int, default=10, help="pairs to print (%(default)s)")
-    add("--verify", action="store_true", help="whether its files are as published")
-    add("--serve", action="store_true", help="look at it in a browser")
-    add("--release", metavar="VERSION", help="with --serve: a release, no run")
+    add("--verify", action="store_true", help="check that its files are as published")
+    add("--serve", action="store_true", help="show it in a browser")
+    add("--release", metavar="VERSION", help="with --serve: a release instead of a run")
     add("--host", default="127.0.0.1", help="with --serve (%(default)s)")
-    add("--port", type=int, default=8000, help="with --serve (%(default)s); 0: a free one")
+    add("--port", type=int, default=8000, help="with --serve (%(default)s; 0: any free port)")
     args = parser.parse_args(argv)
     if args.serve and (args.run_id is None) == (args.release is None):
         parser.error("--serve: expected --run-id or --release")
@@ -143,7 +143,9 @@ def verify(folder: str, manifest: RunManifest) -> int:
     for fault in faults:
         print(fault)
     files = [file for table in manifest.files.values() for file in table]
-    sizes = "" if all(file.sha256 for file in files) else " (sizes alone: it states no SHA-256)"
+    sizes = (
+        "" if all(file.sha256 for file in files) else " (only sizes: its manifest has no SHA-256)"
+    )
     print(f"run {manifest.run_id}: {len(files)} files: {len(faults) or 'no'} faults{sizes}")
     return 1 if faults else 0
 
@@ -213,9 +215,7 @@ def show_ratings(console: Console, pairs: ds.Dataset) -> None:
     means = table.groupby("stage")["rated"].mean()
     rho = table["rated"].corr(table["spscore"], "spearman")
     stages, rated = ", ".join(map(str, means.index)), ", ".join(f"{mean:.2f}" for mean in means)
-    console.print(
-        f"rated, on average, in stages {stages}: {rated}; Spearman with spscore: {rho:.2f}"
-    )
+    console.print(f"mean rating in stages {stages}: {rated}; Spearman with spscore: {rho:.2f}")
 
 
 def _values(row: dict, names: Iterable[str], form: str) -> str:

@@ -246,7 +246,7 @@ def _inspect_text(spark: SparkSession, source: InputFiles, files: list[File]) ->
         names[:1] = [name.removeprefix(MARK) for name in names[:1]]
     if not names:
         check_encoding(spark, source, files)
-        raise JobError(f"{first}: found no line with a JSON object")
+        raise JobError(f"{first}: no JSON object found, expected one a line")
     columns = [StructField(name, StringType()) for name in [*names, MALFORMED_LINE]]
     source.schema = StructType(columns)
     _check_columns(source.schema, first, source.settings)

@@ -29,7 +29,7 @@ SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B")
 
 
 def meaning_of(column: str) -> str:
-    return COLUMNS.get(column, "as the input had it")
+    return COLUMNS.get(column, "unchanged from the input")
 
 
 def card(manifest: ReleaseManifest) -> str:

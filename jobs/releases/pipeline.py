@@ -191,7 +191,7 @@ class Release:
             print(f"{split} stage {stage}: {share:.2%} of its pairs, about {files} files")
         print(f"signature: {self.runs[0].manifest.signature}")
         path = store.manifest_of(self.request.root, self.request.version)
-        print(f"would publish {path}; dry run: nothing written")
+        print(f"would publish {path}; dry run: nothing was written")
 
     @timed("write")
     def write_data(self) -> None:
@@ -249,7 +249,7 @@ class Release:
         data = describe_files(self.spark, self.folder, shards)
         manifest = self._manifest().model_copy(update={"files": data})
         if sum(file.rows for file in manifest.data_files) != self.scores["pairs"].sum():
-            raise RuntimeError("the files' footers and their rows differ; nothing was published")
+            raise RuntimeError("the files' footers do not match their rows; nothing was published")
         storage.write(storage.join(self.folder, "README.md"), card(manifest))
         storage.write(storage.join(self.folder, "croissant.json"), croissant(manifest))
         files = storage.list_files(self.folder)
@@ -321,8 +321,8 @@ class Release:
         except FileExistsError:
             storage.delete(self.folder)
             raise JobError(
-                f"{path}: someone else published release '{manifest.version}' in the meantime; "
-                "nothing of this one was kept"
+                f"{path}: another process published release '{manifest.version}' in the meantime; "
+                "this one was deleted"
             ) from None
         self._print_counts()
         for split in manifest.counts:

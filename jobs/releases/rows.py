@@ -107,7 +107,7 @@ def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str])
     if lacking:
         extra = [name for name in schema.names if name not in COLUMNS.names]
         raise JobError(
-            f"--keep-columns {lacking[0]}: run '{run_id}' carries no such further column; "
+            f"--keep-columns {lacking[0]}: run '{run_id}' has no such further column; "
             f"it has: {', '.join(extra) or 'none'}"
         )
     texts = {field.name for field in schema if pa.types.is_string(field.type)}
@@ -157,7 +157,7 @@ def check_signatures(runs: Sequence[SourceRun]) -> None:
         if run.manifest.signature != first.manifest.signature:
             raise JobError(
                 f"runs '{first.run_id}' and '{run.run_id}' have different metric signatures, so "
-                f"their scores do not compare: {first.manifest.signature} and "
+                f"their scores are not comparable: {first.manifest.signature} and "
                 f"{run.manifest.signature}"
             )
 

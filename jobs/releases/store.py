@@ -82,7 +82,7 @@ def published(root: str) -> list[ReleaseManifest]:
             try:
                 manifests.append(read_release(folder_of(root, version)))
             except ValueError as error:
-                say(f"passed over: {error}")
+                say(f"skipped: {error}")
     return sorted(manifests, key=lambda manifest: manifest.created)
 
 
@@ -112,9 +112,9 @@ def unreleased_runs(root: str) -> list[str]:
     others = [run.run_id for run in new if run.run_id not in done and run.files.get("scored")]
     if others:
         raise JobError(
-            f"--unreleased: scored under another signature than run '{runs[-1].run_id}': "
-            f"{' '.join(others)}; score_corpus.py --rescore {' '.join(others)} scores their pairs "
-            "again, and --runs takes what you name"
+            f"--unreleased: runs with another signature than run '{runs[-1].run_id}': "
+            f"{' '.join(others)}; score their pairs again with score_corpus.py --rescore "
+            f"{' '.join(others)}, or name the runs to release with --runs"
         )
     return [run.run_id for run in new if run.signature == runs[-1].signature]
 
@@ -204,25 +204,25 @@ class ReleaseRequest(BaseModel):
     license: str = ""
     """such as CC-BY-4.0"""
     title: str = "Gaixie 改写: scored Chinese paraphrases"
-    """of the data set's card"""
+    """title of the data set's card"""
     stages: list[int] = [1, 2, 3]
     """by default 1 2 3"""
     keep_columns: list[str] = []
     """further columns of the runs"""
     split: list[float] = [1.0]
-    """shares of the sources, or of the groups where all runs have them; by default all is train"""
+    """shares of the sources, or of the groups if all runs have them; by default all is train"""
     seed: int = 13
-    """of split and shuffle; by default 13"""
+    """seed of split and shuffle; by default 13"""
     shards_mb: int | float = 128
-    """size of a file; by default 128"""
+    """size of a file in MB; by default 128"""
     shards: int | None = None
-    """files of each split and stage, in place of a size"""
+    """files per split and stage, instead of a size"""
     dry_run: bool = False
-    """say what would be released"""
+    """only show what would be released"""
     no_latest: bool = False
-    """leave latest.json alone"""
+    """do not change latest.json"""
     table: TableName | None = None
-    """CATALOG.DATABASE.TABLE of Apache Iceberg with these runs, which gets the version as a tag"""
+    """Apache Iceberg table, CATALOG.DATABASE.TABLE, with these runs; tagged with the version"""
 
     @property
     def settings(self) -> ReleaseSettings:
@@ -260,7 +260,7 @@ class ReleaseRequest(BaseModel):
             raise JobError("--license: expected the licence's name, such as CC-BY-4.0")
         for option in ("runs", "stages", "keep_columns"):
             if twice := [v for v, n in Counter(getattr(self, option)).items() if n > 1]:
-                raise JobError(f"--{option.replace('_', '-')}: {twice[0]} is there twice")
+                raise JobError(f"--{option.replace('_', '-')}: {twice[0]} is given twice")
         if unknown := {*self.stages} - {*STAGES}:
             raise JobError(
                 f"--stages {min(unknown)}: expected some of {', '.join(map(str, STAGES))}"

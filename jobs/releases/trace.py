@@ -127,12 +127,12 @@ def _in_run(
 def _inputs(run: RunManifest | None, row: dict[str, Any], root: str) -> Iterator[tuple[str, str]]:
     """Yields the run, the file from which it read the pair, and how that file was made."""
     if run is None:
-        yield "run", f"{row.get(RUN) or 'unknown'}: is gone from {root}/runs"
+        yield "run", f"{row.get(RUN) or 'unknown'}: no longer in {root}/runs"
         return
     yield "run", f"{run.run_id}, {run.created}"
     yield "", f"manifest: {storage.join(root, 'runs', run.run_id, NAME)}"
     if run.rescored:
-        yield "", f"scored again what these had: {', '.join(run.rescored)}"
+        yield "", f"scored again the pairs of {', '.join(run.rescored)}"
         found = (_in_run(root, name, row["pair_id"], row["origin"]) for name in run.rescored)
         first = next((known for known in found if known and not known[1].rescored), None)
         yield from _inputs(first[1], row, root) if first else ()
@@ -142,7 +142,7 @@ def _inputs(run: RunManifest | None, row: dict[str, Any], root: str) -> Iterator
     for given in settings:
         files = [file.uri for file in _stored(given["path"])]
         if not files or not all(uri.endswith(".parquet") for uri in files):
-            unsure = " (perhaps: only Parquet is searched)" if len(settings) > 1 else ""
+            unsure = " (perhaps; only Parquet is searched)" if len(settings) > 1 else ""
             yield "input", given["path"] + unsure
             continue
         names = [given.get(f"{side}_column", side) for side in ("source", "paraphrase")]

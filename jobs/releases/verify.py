@@ -63,7 +63,7 @@ def faults_of(
     sums = digests(spark, [uri for uri in uris if uri in there])
     faults = file_faults(folder, manifest.files, sums.get)
     if any(fault.startswith("data/") for fault in faults):
-        return [*faults, "data/: counts and split were not looked at, for the faults of its files"]
+        return [*faults, "data/: counts and split were not checked, because files have faults"]
     return faults + _row_faults(spark, folder, manifest)
 
 
@@ -88,9 +88,9 @@ def _row_faults(spark: SparkSession, folder: str, manifest: ReleaseManifest) -> 
     outputs = [F.col(name) for name in OUTPUTS if name in manifest.columns]
     fit = reduce(Column.__and__, [output.isNotNull() & output.between(0, 1) for output in outputs])
     if unfit := rows.where(~fit).count():
-        faults.append(f"data/: {unfit} pairs have a judgement or score that is not within 0 and 1")
+        faults.append(f"data/: {unfit} pairs have a judgement or score outside 0 to 1")
     if twice := rows.groupBy("pair_id").count().where("count > 1").count():
-        faults.append(f"data/: {twice} pairs are there more than once")
+        faults.append(f"data/: {twice} pairs occur more than once")
     if len(manifest.counts) > 1:
         hashes = source_hashes(manifest.settings.seed)(split_key(schema.names))
         sides = rows.groupBy(hashes.alias("key")).agg(F.countDistinct("split").alias("splits"))
@@ -151,7 +151,7 @@ def _setting_changes(a: ReleaseManifest, b: ReleaseManifest) -> Iterator[str]:
         if before != after:
             yield f"{name}: {before} -> {after}"
     if a.signature != b.signature:
-        yield "  scores compare only under one signature"
+        yield "  scores are comparable only under the same signature"
     new = b.settings.model_dump()
     for name, before in sorted(a.settings.model_dump().items()):
         if before != new[name]:
@@ -160,7 +160,7 @@ def _setting_changes(a: ReleaseManifest, b: ReleaseManifest) -> Iterator[str]:
         sides = ((a.columns, b.columns), (b.columns, a.columns))
         names = [[n for n in one if one[n] != other.get(n)] for one, other in sides]
         gone, come = (", ".join(some) or "none" for some in names)
-        yield f"columns: {gone} gone, {come} new"
+        yield f"columns: {gone} removed, {come} added"
     runs = [", ".join(run.run_id for run in manifest.runs) for manifest in (a, b)]
     if runs[0] != runs[1]:
         yield f"runs: {runs[0]} -> {runs[1]}"

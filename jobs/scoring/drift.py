@@ -91,12 +91,12 @@ def baseline(runs: Sequence[RunManifest], signature: str, run_id: str | None) ->
     alike = [run for run in runs if run.signature == signature]
     if not run_id:
         if not alike:
-            say("--fail-on-drift: no run of this signature is published: nothing to compare")
+            say("--fail-on-drift: no published run has this signature: nothing to compare")
         return alike[-1] if alike else None
     for run in runs:
         if run.run_id == run_id and run in alike:
             return run
         if run.run_id == run_id:
-            raise JobError(f"--fail-on-drift {run_id}: it was scored under {run.signature}")
+            raise JobError(f"--fail-on-drift {run_id}: has another signature, {run.signature}")
     known = ", ".join(run.run_id for run in runs[-20:]) or "none"
-    raise JobError(f"--fail-on-drift {run_id}: no published run; there are: {known}")
+    raise JobError(f"--fail-on-drift {run_id}: not a published run; published: {known}")

@@ -124,7 +124,7 @@ def dry_run(job: ScoreCorpus, cluster: Cluster, on_table: str) -> None:
     if samples:
         print_estimate(samples, cluster, job.settings.target_file_mb)
         if job.profile and not cluster.pairs_per_second:
-            print("  measured on this CPU, not on a GPU: --pairs-per-second says what one reads")
+            print("  measured on this CPU; give the rate of a GPU with --pairs-per-second")
     print(f"signature: {job.scorer.signature}")
     if on_table:
         print(on_table)
@@ -152,7 +152,7 @@ def print_estimate(samples: Iterable[Measured], cluster: Cluster, target_file_mb
     scoring, moving, texts, kept = of_a_pair[["core_s", "moving_s", "text_bytes", "kept_bytes"]]
     rate, price = cluster.pairs_per_second, cluster.price
     if isnan(scoring) and not rate:
-        print(f"no estimate of time and space: it needs {2 * BATCH:,} rows or more of each input")
+        print(f"no estimate of time and space: each input needs at least {2 * BATCH:,} rows")
         return
     count = cluster.pairs or round(table["rows"].sum())
     spent = count * (1 / rate if rate else scoring + moving)
@@ -161,25 +161,25 @@ def print_estimate(samples: Iterable[Measured], cluster: Cluster, target_file_mb
     about, cores = "" if cluster.pairs else "about ", f"{cluster.cores} cores"
     print(f"estimate for {about}{count:,} pairs on {cores}{'' if rate else ' like this one'}:")
     if rate:
-        print(f"  {rate:,.0f} pairs/s of a core, as given, all steps included")
+        print(f"  {rate:,.0f} pairs/s per core, as given, for all steps")
     else:
         print(
             f"  a pair of {texts:,.0f} bytes: {1e6 * scoring:.1f} µs to score, "
-            f"{1e6 * moving:.1f} µs to read, move and write, by what one core here takes"
+            f"{1e6 * moving:.1f} µs to read, move and write, measured on one core here"
         )
     print(
         f"  {in_time(spent, 'core-')}; {in_time(took)}, "
-        "with as many tasks as cores at any time and storage that keeps up"
+        "if every core always has a task and storage keeps up"
     )
     if price:
         paid = took * cluster.cores / 3600 * price
         print(
-            f"  {paid:,.4f} in all, {1e6 * paid / count:,.4f} per million pairs, at {price:g} an "
-            "hour of a core, each paid for from start to end; storage and requests not counted"
+            f"  {paid:,.4f} in all, {1e6 * paid / count:,.4f} per million pairs, at {price:g} per "
+            "core-hour for all cores from start to end; storage and requests not included"
         )
     print(
-        f"  output about {_size(output)} in {ceil(output / (target_file_mb * 1e6)):,} files "
-        "or more, and as much again in _work until the end"
+        f"  about {_size(output)} of output in at least "
+        f"{ceil(output / (target_file_mb * 1e6)):,} files, and as much again in _work until the end"
     )
 
 

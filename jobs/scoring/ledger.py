@@ -50,7 +50,7 @@ class Ledger:
         for name in self._settings.rescore:
             if name not in published:
                 known = ", ".join([*published][-20:]) or "none"
-                raise JobError(f"--rescore {name}: no published run; there are: {known}")
+                raise JobError(f"--rescore {name}: not a published run; published: {known}")
         done = scored_under(self._signature, self._all)
         names = {*self._settings.rescore} - done
         return [run for run in self._all if run.run_id in names and run.files.get("scored")]
@@ -81,7 +81,7 @@ class Ledger:
         if scored_by and not since:
             raise JobError(
                 f"{file.uri}: run '{scored_by}' scored it under another signature: --rescore "
-                "unreleased scores such runs' pairs again, --since leaves out older files, and "
+                "unreleased scores such runs' pairs again, --since skips older files, and "
                 "without --new-only all files are scored"
             )
         return scored_by != ""

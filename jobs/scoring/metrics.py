@@ -19,8 +19,8 @@ PATIENCE = 10
 HELP = {
     "info": "Run, signature and version",
     "published_timestamp_seconds": "Time of publication",
-    "pairs_per_second": "Rows read in a second of all steps",
-    "rows": "Rows that were read, by what became of them",
+    "pairs_per_second": "Rows read per second, over all steps",
+    "rows": "Rows read, by outcome",
     "stage_pairs": "Scored pairs by stage",
     "quarantine_rows": "Rows that could not be scored, by reason",
     "step_seconds": "Wall time of a step",
@@ -48,7 +48,9 @@ def push(url: str, text: str) -> None:
         request = urllib.request.Request(address, text.encode(), headers, method="PUT")
         urllib.request.urlopen(request, timeout=PATIENCE).close()
     except (OSError, ValueError) as error:
-        say(f"--push-metrics {url}: the run is published, its metrics were not taken: {error}")
+        say(
+            f"--push-metrics {url}: the run is published, but its metrics were not accepted: {error}"
+        )
 
 
 def _samples(manifest: RunManifest) -> Iterator[tuple[str, dict[str, str], float]]:

@@ -85,8 +85,8 @@ def load_scorer(settings: ScoreSettings) -> Scorer:
             model = SPScore.load(folder or settings.tier)
         if settings.tier not in (None, model.tier):
             raise ValueError(
-                f"{settings.model}: a model of the tier {model.tier}, not {settings.tier}; "
-                "leave out one of model and tier"
+                f"{settings.model}: a model of tier {model.tier}, not {settings.tier}; "
+                "give only one of model and tier"
             )
         if model.tier == "full":
             model.read_from = settings.read_from

@@ -36,12 +36,12 @@ CHINESE = Path(__file__).with_name("report_zh.yaml")
 
 EXPLANATIONS = {
     "null": "a sentence is null",
-    "undecodable": "a sentence is not UTF-8, or holds U+FFFD, left by an earlier failed decoding",
-    "empty": "a sentence is empty once whitespace is stripped",
+    "undecodable": "a sentence is not UTF-8, or holds U+FFFD from an earlier failed decoding",
+    "empty": "a sentence is empty after whitespace is stripped",
     "too_short": "a sentence has fewer characters than min_characters",
     "too_long": "a sentence has more characters than max_characters",
     "no_han": "a sentence has no Han character",
-    "identical": "both sentences are the same once normalised",
+    "identical": "both sentences are the same after normalisation",
     MALFORMED: "the line could not be split into the input's columns",
 }
 """Explains every reason of gaixie.udfs.text.validate in one line."""
@@ -125,7 +125,8 @@ class Report:
                 known = [*source.corrupt_rows.values()]
                 about = f"{sum(known):,}" if known else "-"
                 rows.append([source.path, f"{corrupt}", about, f"{corrupt - len(known)}"])
-        return Table(["set aside of", "files", "rows, about", "files of unknown rows"], rows)
+        head = ["set aside from", "files", "approximate rows", "files with unknown rows"]
+        return Table(head, rows)
 
     def stages(self) -> Table:
         rows = []
@@ -137,7 +138,7 @@ class Report:
             begin = " / ".join("-" if point is None else f"{point:g}" for point in thresholds)
             least = f"{self.manifest.min_meaning.get(origin, 0):g}"
             rows.append([origin, *cells, begin, least])
-        head = ["origin", *NAMES, "stages 1 / 2 / 3 begin at", "least meaning in 2 and 3"]
+        head = ["origin", *NAMES, "stages 1 / 2 / 3 begin at", "minimum meaning in 2 and 3"]
         return Table(head, rows)
 
     def _stages_of(self, origin: str) -> list[int]:
@@ -223,7 +224,7 @@ def print_summary(report: Report, console: Console | None = None) -> None:
         f"report: {report.folder}/report.html",
     ]
     if known := sum(manifest.known_pairs.values()):
-        lines.append(f"{known:,} of the duplicates are pairs of earlier runs")
+        lines.append(f"{known:,} of the duplicates are in earlier runs")
     if manifest.rescored:
         lines.append(f"scored again: the pairs of {', '.join(manifest.rescored)}")
     if drift := manifest.drift:

@@ -35,7 +35,7 @@ def scored_pairs(
         names = [f"scored/{file.uri.rpartition('/scored/')[2]}" for file in found]
         listed = {file.path: file.bytes for file in run.files["scored"]}
         if dict(zip(names, (file.size for file in found), strict=True)) != listed:
-            raise JobError(f"{folder}: its files are not those of the run's manifest")
+            raise JobError(f"{folder}: its files differ from the run's manifest")
         with ThreadPoolExecutor(16) as pool:
             footers = list(pool.map(read, found))
         for name, file, footer in zip(names, found, footers, strict=True):

@@ -61,7 +61,7 @@ def score_corpus(settings: ScoreSettings, args: Namespace) -> int:
         ledger = Ledger(settings, scorer.signature, runs)
         inputs = _inputs(spark, files, settings, ledger)
         if not any(source.files for source in inputs):
-            print(f"nothing new to score: no run '{run_id}' was made")
+            print(f"nothing new to score: run '{run_id}' was not created")
             return 0
         extra = (column for source in inputs for column in source.extra_columns)
         change = table.check(run_id, extra) if table else ""
@@ -115,7 +115,7 @@ def _finish(
     drifted = bool(manifest.drift and manifest.drift.shifted and args.fail_on_drift is not None)
     if settings.table and drifted:
         print(
-            f"table {settings.table}: run '{manifest.run_id}' has drifted, and was not added; "
+            f"table {settings.table}: run '{manifest.run_id}' has drifted and was not added; "
             "--resume without --fail-on-drift adds it"
         )
     elif settings.table:
@@ -142,5 +142,5 @@ def _published(
     same = {"output", "run_id", "table"} | (now.keys() - then.keys())
     if other := [name for name in now if name not in same and then[name] != now[name]]:
         names = ", ".join(other)
-        print(f"it was made with other settings of {names}; use another --run-id for these")
+        print(f"these settings differ from the run's: {names}; use another --run-id for them")
     return manifest

@@ -42,12 +42,12 @@ class Thresholds(Strict):
     scores: tuple[float, float, float] | None = None
     quantiles: tuple[float, float, float] | None = None
     min_meaning: float = Field(0.0, ge=0, le=1)
-    """Least judged meaning of a pair in stages 2 and 3."""
+    """Minimum judged meaning of a pair in stages 2 and 3."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Thresholds:
         if (self.scores is None) == (self.quantiles is None):
-            raise ValueError("cut points are either scores or quantiles")
+            raise ValueError("cut points must be either scores or quantiles")
         points: tuple[float, ...] = self.scores or self.quantiles or ()
         if list(points) != sorted(points) or points[0] < 0 or points[-1] > 1:
             raise ValueError(f"cut points must ascend within 0 and 1, not {list(points)}")
@@ -71,15 +71,15 @@ class ScoreSettings(Strict):
     output: Uri | None = None
     """root of the tables: a folder or a URI"""
     run_id: Annotated[str, AfterValidator(check_run_id)] | None = None
-    """by default the time of the start, in UTC"""
+    """by default the start time in UTC"""
     table: TableName | None = None
-    """CATALOG.DATABASE.TABLE of Apache Iceberg, to which the run is added once it is published"""
+    """Apache Iceberg table, CATALOG.DATABASE.TABLE, to which the published run is added"""
     new_only: bool = False
-    """leave out files and pairs that published runs of this output and signature have scored"""
+    """skip files and pairs that published runs of this output and signature have scored"""
     since: Annotated[str, BeforeValidator(_known_time)] | None = None
-    """leave out files that were last written before, such as 2026-11-24T18:30 (UTC)"""
+    """skip files last written before this time, such as 2026-11-24T18:30 (UTC)"""
     rescore: list[str] = Field(default_factory=list)
-    """instead of an input, what other signatures scored: run ids, a release, or unreleased"""
+    """instead of an input, rescore what other signatures scored: run ids, a release, unreleased"""
     min_characters: int = Field(MIN_CHARACTERS, ge=1)
     """shorter sentences go to quarantine"""
     max_characters: int = Field(MAX_CHARACTERS, ge=1, le=20_000)
@@ -93,13 +93,13 @@ class ScoreSettings(Strict):
     segmenter: Annotated[str, AfterValidator(_known_segmenter)] = "jieba"
     """jieba | ltp:NAME_OR_FOLDER"""
     thresholds: dict[Origin, Thresholds] = Field({}, alias="cuts")
-    """Those of conf/score.yaml over DEFAULT_CUTS and DEFAULT_MIN_MEANING."""
+    """Thresholds in conf/score.yaml, which override DEFAULT_CUTS and DEFAULT_MIN_MEANING."""
     on_corrupt_file: Literal["stop", "quarantine"] = "stop"
-    """what to do about a file that cannot be read among good ones"""
+    """what to do if some files cannot be read but others can"""
     target_file_mb: float = Field(128, gt=0)
     """size of output files"""
     unit_mb: float | None = Field(None, gt=0)
-    """input read between two points from which a killed run resumes"""
+    """MB of input between two points from which a killed run can resume"""
 
     @model_validator(mode="after")
     def _complete(self) -> ScoreSettings:

@@ -45,7 +45,7 @@ def check_output(storage: Storage, output: str, overwrite: bool) -> None:
     """Raises JobError if a vocabulary exists already, unless it may be overwritten."""
     if storage.exists(f"{output}/manifest.json"):
         if not overwrite:
-            raise JobError(f"{output}: a vocabulary is there; --overwrite replaces it")
+            raise JobError(f"{output}: already has a vocabulary; --overwrite replaces it")
         storage.delete(f"{output}/manifest.json")
 
 

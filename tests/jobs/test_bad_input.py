@@ -324,7 +324,7 @@ def test_pair_id_of_the_input_is_carried_under_another_name(score, tmp_path):
 SETTINGS = {
     "min_characters=2000": "min_characters is above max_characters",
     "cuts.llm.scores=[0.5, 0.4, 0.6]": "cuts.llm: cut points must ascend within 0 and 1, not [0.5",
-    "cuts.llm.quantiles=[0, 0.4, 0.6]": "cuts.llm: cut points are either scores or quantiles",
+    "cuts.llm.quantiles=[0, 0.4, 0.6]": "cuts.llm: cut points must be either scores or quantiles",
     "cuts={gpt: {scores: [0, 0.4, 0.6]}}": "cuts.gpt",
     "inputs=[{path: a, origin: gpt}]": "inputs.0.origin: ",
     "inputs=[{path: a}]": "needs either an origin or an origin_column",
@@ -353,7 +353,7 @@ def test_missing_model(score, tmp_path):
 
 def test_a_model_of_another_tier(score, model, tmp_path):
     given = ("--input", EXAMPLES, "--origin", "llm", "--tier", "paper")
-    refused(score(tmp_path, *given), f"{model}: a model of the tier core, not paper")
+    refused(score(tmp_path, *given), f"{model}: a model of tier core, not paper")
 
 
 # Corrupt Parquet among good files

@@ -92,4 +92,4 @@ def test_a_run_without_digests_is_read(spark, root, capsys):
     assert release_dataset.main(given) == 0
     capsys.readouterr()
     assert show_run.main([str(root), "--run-id", "r", "--verify"]) == 0
-    assert "sizes alone: it states no SHA-256" in capsys.readouterr().out
+    assert "only sizes: its manifest has no SHA-256" in capsys.readouterr().out

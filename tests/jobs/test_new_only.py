@@ -96,7 +96,7 @@ def test_files_and_pairs_of_earlier_runs_are_left_out(daily, grow):
     assert [total(second, key) for key in ("read", "scored", "duplicates")] == [55, 30, 25]
     assert sum(second.manifest["known_pairs"].values()) == 20
     assert second.manifest["earlier_runs"] == ["first"]
-    assert "20 of the duplicates are pairs of earlier runs" in second.stdout
+    assert "20 of the duplicates are in earlier runs" in second.stdout
     both = daily.rows("first", "second")
     assert both["pair_id"].is_unique
     assert sorted(both["n"]) == list(range(110))
@@ -218,12 +218,12 @@ def test_rescoring_goes_on_where_it_was_killed(later, score, monkeypatch):
 
 def test_mistakes_in_rescoring(later, first, score):
     for given, fault in (
-        (("firts",), "--rescore firts: no published run; there are: first"),
+        (("firts",), "--rescore firts: not a published run; published: first"),
         (("1.0",), "no release '1.0'; published: none"),
-        (("first", "--limit", "5"), "--limit: it does not go with --rescore"),
-        (("first", "--input", later.pairs, *GIVEN), "--input: it does not go with --rescore"),
+        (("first", "--limit", "5"), "--limit: not valid with --rescore"),
+        (("first", "--input", later.pairs, *GIVEN), "--input: not valid with --rescore"),
     ):
         assert fault in rescored(later, score, "again", *given, fails=True).error
     first.files("scored")[0].unlink()
     fault = rescored(later, score, "again", "first", fails=True).error
-    assert "first/scored: its files are not those of the run's manifest" in fault
+    assert "first/scored: its files differ from the run's manifest" in fault

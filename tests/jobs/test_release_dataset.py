@@ -275,7 +275,7 @@ def test_no_group_is_on_two_sides(root):
     checked = release(root, "--verify", "7.0")
     assert checked.code == 0, checked.stderr
     text = (build_of(root, "7.0") / "README.md").read_text("utf-8")
-    assert "no group is in two of them" in text
+    assert "no group is in two splits" in text
 
 
 def test_shards_are_even_and_shuffled(rows):
@@ -431,8 +431,8 @@ def test_verify_finds_rows_that_do_not_belong(copy):
     done = release(copy, "--verify", "1.0")
     assert done.code == 1
     assert f"data/split=test/{stage}: " in done.stdout
-    assert "2 pairs have a judgement or score that is not within 0 and 1" in done.stdout
-    assert "are there more than once" in done.stdout
+    assert "2 pairs have a judgement or score outside 0 to 1" in done.stdout
+    assert "occur more than once" in done.stdout
     assert "source sentences are in more than one split" in done.stdout
 
 
@@ -471,7 +471,7 @@ def test_diff(root, rows, second):
         "license: CC-BY-4.0 -> Our own licence",
         "stages: [1, 2, 3] -> [0, 3]",
         "runs: a, b -> b",
-        "columns: n, method, license gone, none new",
+        "columns: n, method, license removed, none added",
         f"pairs added: {len(new) - len(both):,}",
         f"pairs removed: {len(rows) - len(both):,}",
         f"pairs in both: {len(both):,}",
@@ -528,7 +528,7 @@ BAD = [
     ("--runs", "a zz", "runs/zz: no run 'zz'; there are: a, b"),
     ("--runs", "half", "runs/half/manifest.json: no such file: the run is not published"),
     ("--runs", "a ../runs/a", "--runs ../runs/a: a run's id has letters, digits"),
-    ("--runs", "a a", "--runs: a is there twice"),
+    ("--runs", "a a", "--runs: a is given twice"),
     ("--runs", "a other", "runs 'a' and 'other' have different metric signatures"),
     ("--runs", "old", "no column 'structure': run 'old' was scored under SPScore-zh|v:0.3"),
     ("--runs", "empty", "no pairs in stages 1 2 3 of this run"),
@@ -537,7 +537,7 @@ BAD = [
     ("--version", "1.0", "release '1.0' is published; use another --version"),
     ("--split", "0.9 0.2 0.1", "--split 0.9 0.2 0.1: expected three shares"),
     ("--shards", "0", "--shards-mb and --shards must be above 0"),
-    ("--keep-columns", "m", "--keep-columns m: run 'a' carries no such further column; it has: n"),
+    ("--keep-columns", "m", "--keep-columns m: run 'a' has no such further column; it has: n"),
 ]
 
 
@@ -667,7 +667,7 @@ def test_of_two_racers_one_publishes(race, store, in_store):
     assert "manifest: s3://gaixie/release/releases/1.0/manifest.json" in won.stdout
     errors = [line for line in lost.stderr.splitlines() if "error" in line]
     assert len(errors) == 1, lost.stderr
-    assert "someone else published release '1.0' in the meantime" in errors[0]
+    assert "another process published release '1.0' in the meantime" in errors[0]
     build = storage.read_json(f"{in_store}/releases/1.0/manifest.json")["build"]
     files = [file.uri.partition("/releases/1.0/")[2] for file in storage.list_files(in_store)]
     assert {path.partition("/")[0] for path in files if path} == {build, "manifest.json"}
@@ -697,6 +697,6 @@ def test_unreleased_takes_what_no_release_has(root, tmp_path):
     again = release(tmp_path, *given, "--version", "1.1")
     assert (again.code, again.stdout) == (
         0,
-        f"{tmp_path}: no run that is in no release: nothing to release\n",
+        f"{tmp_path}: no unreleased runs: nothing to release\n",
     )
     assert not (tmp_path / "releases/1.1").exists()

@@ -229,7 +229,7 @@ def test_dry_run_writes_nothing(score, tmp_path):
         "llm: 5, 25, 50, 75 and 95 % score below 0.",
         "llm: stages 1, 2 and 3 begin at a score of 0.",
         "llm: mean structure 0.",
-        "no estimate of time and space: it needs 2,000 rows or more of each input",
+        "no estimate of time and space: each input needs at least 2,000 rows",
         "SPScore-zh",
     ):
         assert text in run.stdout

@@ -104,7 +104,7 @@ def test_a_pair_that_was_scored_again(root, manifest):
     runs = [manifest.runs[0].model_copy(update={"run_id": "c"})]
     told = trace(str(root), manifest.model_copy(update={"runs": runs}), IDS[0])
     values = [value for _, value in told]
-    assert "scored again what these had: gone, b, a" in values
+    assert "scored again the pairs of gone, b, a" in values
     assert [value[:2] for what, value in told if what == "run"] == ["c,", "a,"]
     assert f"{root}/made/x/pairs/part-0.parquet" in values
 
@@ -112,7 +112,7 @@ def test_a_pair_that_was_scored_again(root, manifest):
 def test_what_is_gone_is_said(root, manifest):
     shutil.rmtree(root / "runs")
     told = lines(root, manifest, IDS[3])
-    assert told["run"] == f"unknown: is gone from {root}/runs"
+    assert told["run"] == f"unknown: no longer in {root}/runs"
     assert told["judgements"].endswith("spscore 0.500")
 
 

@@ -69,9 +69,9 @@ def test_the_run_to_compare_with():
     assert baseline(runs, "s", "").run_id == "b"
     assert baseline(runs, "s", "a").run_id == "a"
     assert baseline(runs, "new", "") is None
-    with pytest.raises(JobError, match="c: it was scored under other"):
+    with pytest.raises(JobError, match="c: has another signature, other"):
         baseline(runs, "s", "c")
-    with pytest.raises(JobError, match="d: no published run; there are: a, b, c"):
+    with pytest.raises(JobError, match="d: not a published run; published: a, b, c"):
         baseline(runs, "s", "d")
 
 

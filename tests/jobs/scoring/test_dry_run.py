@@ -37,7 +37,7 @@ def test_scoring_is_measured_behind_the_first_batch():
 def test_a_small_sample_measures_nothing(capsys):
     print_estimate([measured(BATCH + 1)], Cluster(8), 128)
     assert capsys.readouterr().out == (
-        "no estimate of time and space: it needs 2,000 rows or more of each input\n"
+        "no estimate of time and space: each input needs at least 2,000 rows\n"
     )
 
 
@@ -63,14 +63,14 @@ def test_a_given_speed_stands_in_for_what_was_measured(capsys):
     cluster = Cluster(2, 1_000_000, pairs_per_second=500, price=3)
     print_estimate([measured(BATCH + 1)], cluster, 128)
     text = capsys.readouterr().out
-    assert "estimate for 1,000,000 pairs on 2 cores:\n  500 pairs/s of a core, as given" in text
+    assert "estimate for 1,000,000 pairs on 2 cores:\n  500 pairs/s per core, as given" in text
     assert "33.3 core-minutes; 16.9 minutes" in text
     assert "1.6917 in all, 1.6917 per million pairs" in text
 
 
 def test_options_of_a_dry_run_alone(tmp_path):
     line = ["--input", "examples/pairs.jsonl", "--origin", "llm", "--output", str(tmp_path / "out")]
-    with pytest.raises(JobError, match="it belongs to --dry-run"):
+    with pytest.raises(JobError, match="only valid with --dry-run"):
         main([*line, "--core-hour-price", "8"])
 
 
@@ -78,5 +78,5 @@ def test_a_small_run_is_estimated_in_minutes(capsys):
     print_estimate([Measured(6000, 10e-6, 14e-6, 100, 50)], Cluster(2), 128)
     text = capsys.readouterr().out
     assert "; 0.3 minutes, with" in text
-    assert "output about 0.3 MB in 1 files" in text
+    assert "about 0.3 MB of output in at least 1 files" in text
     assert (in_time(0.2), in_time(7200, "core-")) == ("0.1 minutes", "2.00 core-hours")

@@ -30,7 +30,7 @@ class BackTranslationSettings(Group):
     pivots: Annotated[tuple[str, ...], Option("pivot")] = Field(default=("ar",), min_length=1)
     """languages to translate through, a candidate for each; default ar"""
     samples: int = Field(default=1, ge=1)
-    """candidates of each pivot, where translation.sample is set"""
+    """candidates for each pivot; more than 1 needs translation.sample"""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class BackTranslation(Translating):
         if not settings.model:
             raise JobError("--model is missing: a folder, or a name in the Hugging Face cache")
         if own.samples > 1 and not translation.sample:
-            raise JobError("back_translation.samples is above 1, and translation.sample not set")
+            raise JobError("back_translation.samples above 1 needs translation.sample")
         if CHINESE in own.pivots:
             raise JobError("--pivot zh: expected another language")
         return cls(settings.model, settings.seed, own, translation)

@@ -103,12 +103,12 @@ def _is_published(files: Storage, output: str, resume: bool) -> bool:
     """
     if files.exists(f"{output}/{NAME}"):
         if resume:
-            print(f"{output}: its pairs are published already: nothing to do")
+            print(f"{output}: already published: nothing to do")
             return True
-        raise JobError(f"{output}: something is published there; use another --output")
+        raise JobError(f"{output}: already published; use another --output")
     for name in TABLES:
         if files.exists(f"{output}/{name}") and not files.exists(f"{output}/{WORK}/started.json"):
-            raise JobError(f"{output}/{name}: no building of pairs left it; use another --output")
+            raise JobError(f"{output}/{name}: not written by build_pairs; use another --output")
     return False
 
 
@@ -295,7 +295,7 @@ class BuildPairs:
         if not made and self.needs_pairs:
             left = ", ".join(f"{reason} {count:,}" for reason, count in sorted(quarantine.items()))
             raise JobError(
-                f"{self.settings.paths[0]}: no pair was made of {read:,} {unit} ({left}); "
+                f"{self.settings.paths[0]}: made no pair from {read:,} {unit} ({left}); "
                 "nothing was published"
             )
 
@@ -337,7 +337,7 @@ class BuildPairs:
         for reason, count in sorted(counts.items()):
             print(f"  {count:>12,} in quarantine: {reason}")
         self.show(first, pairs, rows)
-        print("nothing written")
+        print("nothing was written")
         self.spark.catalog.clearCache()
 
     def what(self, groups: int) -> str:

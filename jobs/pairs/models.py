@@ -131,7 +131,7 @@ def load_vocabulary(model: str, causal: bool = False) -> tuple[Any, Any]:
         raise ValueError(f"{model}: {hint}") from None
     if config.is_encoder_decoder == causal:
         wanted = "causal language" if causal else "sequence-to-sequence"
-        raise ValueError(f"{model}: is a {config.model_type}, no {wanted} model")
+        raise ValueError(f"{model}: is a {config.model_type}, not a {wanted} model")
     return tokenizer, config
 
 

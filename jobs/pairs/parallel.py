@@ -87,9 +87,9 @@ class Translated(Translating):
         for name in ("machine", "machine_column"):
             if getattr(settings, name):
                 option = f"--{name.replace('_', '-')}"
-                raise JobError(f"{option} and --translator: give one; both name the translations")
+                raise JobError(f"{option} and --translator: give only one of them")
         if settings.input and not (settings.foreign_column or settings.tmx):
-            raise JobError("--foreign-column is missing: what --translator is to translate")
+            raise JobError("--foreign-column is missing: the sentences for --translator")
         language = (settings.source_lang or "").replace("_", "-").partition("-")[0]
         step = Step(settings.translator or "", settings.translation, language, CHINESE)
         return cls(step, settings.seed)

@@ -167,7 +167,7 @@ def _open_lines(spark: SparkSession, storage: Storage, paths: dict[str, str]) ->
     for side, path in paths.items():
         files = storage.list_files(path)
         if len(files) != 1:
-            raise JobError(f"{path}: {len(files)} files, expected one, with a sentence a line")
+            raise JobError(f"{path}: {len(files)} files, expected one with a sentence a line")
         lines = spark.sparkContext.textFile(re.sub(r"([*?\[\]{}\\])", r"\\\1", files[0].uri))
         entries.append(_entry(path, "lines", files))
         with _blamed(files, read):

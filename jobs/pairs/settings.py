@@ -91,15 +91,15 @@ class BuildSettings(Strict):
     machine_column: str | None = None
     """the column of the machine translation; default machine"""
     human: Uri | None = None
-    """file of human translations, a sentence a line, in place of --input"""
+    """file of human translations, one a line, instead of --input"""
     machine: Uri | None = None
-    """file of machine translations, line by line"""
+    """file of machine translations, one a line"""
     foreign: Uri | None = None
-    """file of the foreign sentences, line by line"""
+    """file of the foreign sentences, one a line"""
     source_lang: str | None = None
     """the foreign language of a TMX or of what --translator translates, such as en"""
     target_lang: str = "zh"
-    """the Chinese of a TMX; default zh, which includes zh-CN and zh-TW"""
+    """the Chinese language code in a TMX; default zh, which includes zh-CN and zh-TW"""
     translator: Uri | None = None
     """the model that makes the machine translations: a folder or a name"""
     output: Uri | None = None
@@ -107,13 +107,13 @@ class BuildSettings(Strict):
     origin: Origin | None = None
     """parallel | back_translation | llm | human; by default the method's"""
     model: Uri | None = None
-    """the model that writes: a folder or a name; for parallel, what translated (for the lineage)"""
+    """the model that writes: a folder or a name; for parallel, the translator to record"""
     model_version: str | None = None
-    """the version of the model, for the lineage"""
+    """the version of the model, to record in the lineage"""
     directions: Literal["one", "both"] = "one"
-    """both gives each pair the other way round too"""
+    """both: also write each pair in the other direction"""
     seed: int = Field(1, ge=0, lt=2**63)
-    """seed of the hash that chooses pairs, and of what models draw"""
+    """seed of the hash that chooses pairs, and of sampling by models"""
     min_characters: int = Field(MIN_CHARACTERS, ge=1)
     """shorter sentences go to quarantine"""
     max_characters: int = Field(MAX_CHARACTERS, ge=1, le=20_000)
@@ -242,12 +242,12 @@ def _check_input(given: BuildSettings) -> None:
         more = f", or {names}, files of lines" if given.method == "parallel" else ""
         raise JobError(f"nothing to read: give --input{more}")
     if lines and given.foreign_column:
-        raise JobError("--foreign-column is of a table; of files of lines the option is --foreign")
+        raise JobError("--foreign-column is for a table; for files of lines, give --foreign")
     if given.tmx and not has_foreign:
-        raise JobError(f"{given.input}: a TMX is for the methods versions and parallel")
+        raise JobError(f"{given.input}: only the methods versions and parallel read a TMX")
     wants = (given.tmx and "a TMX") or (given.translator and "--translator")
     if wants and has_foreign and not given.source_lang:
-        raise JobError(f"--source-lang is missing: the foreign language, for {wants}")
+        raise JobError(f"--source-lang is missing: {wants} needs the foreign language")
 
 
 # The command line: options are fields of the settings
@@ -255,9 +255,9 @@ def _check_input(given: BuildSettings) -> None:
 READ = ("input", "format")
 MAKE = ("output", "origin", "directions", "seed", "min_characters", "max_characters")
 SWITCHES = {
-    "resume": "go on with what a killed building finished",
-    "take-over": "take the output from a process on another host, which must be gone",
-    "dry-run": "look at the first rows, write nothing",
+    "resume": "continue from what a killed job finished",
+    "take-over": "take over the output from a process on another host, which must have ended",
+    "dry-run": "try the first rows, write nothing",
 }
 
 
@@ -297,7 +297,9 @@ def make_parser(method: str, description: str | None) -> argparse.ArgumentParser
 
 def _add_own(parser: argparse.ArgumentParser, shown: type[Method] | None) -> None:
     """Adds the options that only some methods have; help hides those that the shown one lacks."""
-    own = parser.add_argument_group("of this method" if shown else "of some methods")
+    own = parser.add_argument_group(
+        "options of this method" if shown else "options of some methods"
+    )
     for name, field in BuildSettings.model_fields.items():
         before = len(own._group_actions)
         if name in OWN | {"target_lang"}:

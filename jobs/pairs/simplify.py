@@ -46,15 +46,15 @@ class SimplifySettings(Group):
     through: str = "en"
     """the language to simplify in"""
     prefix: str = ""
-    """what the simplifier is told before each sentence, such as "simplify: \""""
+    """the simplifier's instruction before each sentence, such as "simplify: \""""
     min_level_fall: float = 0.1
-    """the least fall of the words' mean HSK level (1 to 7, 8 in no list)"""
+    """minimum fall of the words' mean HSK level (1 to 7, or 8 if in no list)"""
     max_perplexity: float = Field(default=200, gt=0)
-    """the highest perplexity of a character to the language model that ships"""
+    """maximum perplexity per character, by the language model that ships"""
     similarity: str = "spscore-meaning"
-    """any metric of source and paraphrase"""
+    """the metric of source and paraphrase that measures similarity"""
     min_similarity: float = 0.5
-    """the least similarity that is kept"""
+    """minimum similarity of source and paraphrase"""
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ class Simplify(Translating):
     @classmethod
     def of(cls, settings: BuildSettings) -> Simplify:
         if not settings.model:
-            raise JobError("--model is missing: what translates, a folder or a name")
+            raise JobError("--model is missing: the translator, a folder or a name")
         if not settings.simplify.simplifier:
-            raise JobError("--simplifier is missing: what simplifies, a folder or a name")
+            raise JobError("--simplifier is missing: a folder or a name")
         return cls(settings.model, settings.seed, settings.simplify, settings.translation)
 
     @property

@@ -40,7 +40,7 @@ def units(
         events = ElementTree.iterparse(opened, ("start", "end"))
         _, root = next(events)
         if root.tag != "tmx":
-            raise JobError(f"{path}: no TMX: its root is {root.tag}")
+            raise JobError(f"{path}: not a TMX: its root is {root.tag}")
         body = root
         for event, element in events:
             if event == "start" and element.tag == "body":

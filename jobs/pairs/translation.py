@@ -50,16 +50,16 @@ class TranslationSettings(Group):
 
     beams: int = Field(default=4, ge=1)
     sample: bool = False
-    """draw from the nucleus instead of searching with beams"""
+    """sample (temperature, top_p) instead of searching with beams"""
     temperature: float = Field(default=1.0, gt=0)
     top_p: float = Field(default=0.9, gt=0, le=1)
     max_tokens: int = Field(default=200, ge=1)
-    """the most tokens of a sentence; longer ones go to quarantine"""
+    """maximum tokens of a sentence; longer ones go to quarantine"""
     max_ratio: float = Field(default=3.0, gt=0)
-    """the most tokens of a translation: so many times those of its source, and 20 more"""
+    """maximum tokens of a translation: this many times those of its source, plus 20"""
     prefix: str = ""
     languages: dict[str, str] = Field(default_factory=dict)
-    """names of languages where the model has others"""
+    """the model's own names of languages, by language"""
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
     batch_tokens: Annotated[int | None, Free()] = Field(default=None, ge=1)
     device: Annotated[str, Free()] = "auto"
@@ -225,7 +225,7 @@ def language_token(tokenizer: Any, model: str, language: str, given: dict[str, s
     for name in names:
         if name and tokenizer.convert_tokens_to_ids(name) not in (None, tokenizer.unk_token_id):
             return name
-    hint = f"--set translation.languages.{language}=NAME gives its name there"
+    hint = f"--set translation.languages.{language}=NAME gives the model's name for it"
     raise ValueError(f"{model}: no language '{language}' in its vocabulary; {hint}")
 
 

@@ -48,7 +48,9 @@ class Versions(Method):
     @classmethod
     def of(cls, settings: BuildSettings) -> Versions:
         if not (settings.foreign_column or settings.tmx):
-            raise JobError("--foreign-column is missing: its equal values make versions")
+            raise JobError(
+                "--foreign-column is missing: it tells which rows are versions of one sentence"
+            )
         return cls(settings.both, settings.max_pairs, settings.seed)
 
     def items(self, rows: DataFrame) -> DataFrame:

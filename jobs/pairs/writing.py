@@ -116,7 +116,7 @@ class Sentences(Method):
             print(f"  {item.source}\n  -> {item.paraphrase or ''} ({', '.join(told)})")
         measured = sentences[EXAMPLES : EXAMPLES + MEASURED]
         if not measured:
-            print("estimate: none, from so few sentences")
+            print("no estimate: too few sentences")
             return
         started = time.monotonic()
         deque(self.write(measured), maxlen=0)
@@ -152,7 +152,7 @@ class Settling:
         made: list[dict[str, Any]] = []
         for row in rows:
             if not candidates[row[reads]]:
-                raise RuntimeError(f"the model gave nothing for: {row[reads]}")
+                raise RuntimeError(f"the model wrote nothing for: {row[reads]}")
             made += self._settle_row(row, candidates[row[reads]])
         return pa.Table.from_pylist(made, WRITTEN)
 

@@ -141,7 +141,7 @@ def test_keys_keep_sentences_apart(spark, tmp_path):
     output = run(given, tmp_path / "p", "--key-column", "topic+created:day", "url")
     assert clusters(output) == {frozenset(SETS[0][:2]), frozenset(SETS[0][2:])}
     assert manifest(output).quarantine == {"alone": 2, "no_key": 1}
-    with pytest.raises(JobError, match=r"its keys are topic.created:day, url, but now none"):
+    with pytest.raises(JobError, match=r"its keys are topic.created:day, url, not none"):
         run(given, tmp_path / "q", "--clusters", str(output))
 
 

@@ -211,9 +211,7 @@ def test_what_is_there_is_kept_but_for_what_a_killed_process_left(spark, lists, 
     output = tmp_path / "p"
     (output / "pairs").mkdir(parents=True)
     (output / "pairs" / "mine.parquet").write_bytes(b"mine")
-    with pytest.raises(
-        JobError, match="p/pairs: no building of pairs left it; use another --output"
-    ):
+    with pytest.raises(JobError, match="p/pairs: not written by build_pairs; use another --output"):
         main(versions(lists, output))
     assert (output / "pairs" / "mine.parquet").exists()
     (output / "_work").mkdir()
@@ -241,19 +239,19 @@ MISTAKES = {
     "versions --input {0}": "--foreign-column is missing",
     "versions --input {0} --foreign-column de": "no column 'de', expected string; it has",
     "versions --input {0} --foreign-column en --text-column year": "expected string or a list",
-    "versions --input {0} --foreign-column en --text-column s": "no pair was made of 5 sentences",
+    "versions --input {0} --foreign-column en --text-column s": "made no pair from 5 sentences",
     "versions --input {0} --human x": "--human: an option of the method parallel",
     "versions --input {0} --origin web": "--origin: ",
     "versions --input {0}/a.tmx --source-lang en": "no such file or folder",
     "versions --input {0} --set translation.beams=2": "translation.beams=2: an option of the methods",
     "parallel --input a.tmx --source-lang en": "--translator is missing: a TMX has no machine translations",
-    "parallel --input a.tmx --translator m": "--source-lang is missing: the foreign language",
+    "parallel --input a.tmx --translator m": "--source-lang is missing: a TMX needs the foreign",
     "parallel --human {0}": "or --human and --machine, files of lines",
     "parallel --human {0}/none --machine {0}": "none: no such file or folder",
     "parallel --input {0} --human {0}": "a table or files of lines, not both",
-    "parallel --input {0} --translator m --source-lang en": "--foreign-column is missing: what",
+    "parallel --input {0} --translator m --source-lang en": "--foreign-column is missing: the",
     "back-translation --input {0} --text-column s": "--model is missing",
-    "back-translation --input a.tmx --model m": "a TMX is for the methods versions and parallel",
+    "back-translation --input a.tmx --model m": "only the methods versions and parallel read a TMX",
     "simplify --input {0} --model m": "--simplifier is missing",
     "llm --input {0}": "--model is missing",
     "llm --input {0} --model m --prompt three": "--prompt three: .*expected zero_shot, few_shot",

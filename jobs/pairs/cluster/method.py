@@ -42,7 +42,7 @@ class ClusterSettings(Group):
     clusters: Annotated[Uri | None, Option()] = None
     """output of an earlier month, whose clusters these sentences join"""
     references: Annotated[int | None, Option(), Free()] = Field(default=None, ge=2)
-    """also write the sources that have N paraphrases or more"""
+    """also write the sources with N or more paraphrases"""
     ngram: int = Field(default=2, ge=1, le=10)
     near_duplicate: float = Field(default=0.8, gt=0, le=1)
     near_duplicate_bands: int = Field(default=10, ge=1, le=500)
@@ -55,7 +55,7 @@ class ClusterSettings(Group):
     rows: int | None = Field(default=None, ge=1, le=63)
     neighbours: int = Field(default=16, ge=1, le=1000)
     identify: Annotated[str, Option()] = "core"
-    """what tells whether two say the same: core (default) | full | a classifier's folder"""
+    """what decides that two say the same: core (default) | full | a classifier's folder"""
     min_meaning: float = Field(default=0.6, ge=0, le=1)
     min_probability: float = Field(default=0.5, ge=0, le=1)
     min_share: float = Field(default=0.5, ge=0, le=1)

@@ -90,5 +90,5 @@ def read_previous(spark: SparkSession, storage: Storage, settings: ClusterSettin
         raise JobError(f"--clusters {root}: pairs of the method {method}, expected cluster")
     if (before := tuple(manifest["settings"]["cluster"]["key_columns"])) != keys:
         was, is_now = (", ".join(names) or "none" for names in (before, keys))
-        raise JobError(f"--clusters {root}: its keys are {was}, but now {is_now}; give the same")
+        raise JobError(f"--clusters {root}: its keys are {was}, not {is_now}; give the same keys")
     return spark.read.options(**CHECKED).schema(PUBLISHED).parquet(f"{root}/clusters")

@@ -34,9 +34,9 @@ NO_KEY = "none"
 """The key that is sent if the environment has none: many local servers need none."""
 
 STOPPING = {
-    401: "the endpoint refuses the key, or there is none",
+    401: "the key is missing, or the endpoint refuses it",
     402: "the account has no money left",
-    403: "the key has no right to this model",
+    403: "the key has no access to this model",
     404: "no such model, or no such address",
 }
 """Statuses after which no further request can succeed."""
@@ -200,7 +200,7 @@ class Endpoint:
         except (OpenAIError, ValueError):
             raise _Failed("an answer that is not JSON", paid=True) from None
         if not isinstance(completion, ChatCompletion) or not completion.choices:
-            raise _Failed("an answer that is no chat completion", paid=True)
+            raise _Failed("an answer that is not a chat completion", paid=True)
         return completion
 
     def _refusal(self, error: APIStatusError) -> JobError | _Failed:

@@ -37,14 +37,14 @@ def preview(
         for message in messages:
             print(f"request {number}, {message['role']}:\n{message['content']}\n")
     if not asked:
-        print("estimate: none, without a sentence")
+        print("no estimate: no sentence is fit")
         return
     requests = total * len(settings.variants) / size
     prompts = requests * fmean(sum(len(m["content"]) for m in messages) for messages in asked)
     answers = requests * size * fmean(map(len, sentences))  # answers as long as their sentences
-    rates, told = [*ASSUMED], "assumed, for no answer of this model is on record"
+    rates, told = [*ASSUMED], "assumed, since no answer of this model is recorded"
     if measured:
-        rates, told = [measured], f"measured in {measured.requests:,} requests to {model} on record"
+        rates, told = [measured], f"measured in {measured.requests:,} recorded requests to {model}"
     tokens_in = [prompts * rate.tokens_in for rate in rates]
     tokens_out = [answers * rate.tokens_out for rate in rates]
     of_in, of_out = zip(*((rate.tokens_in, rate.tokens_out) for rate in rates), strict=True)

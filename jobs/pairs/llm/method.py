@@ -62,13 +62,13 @@ class LlmSettings(Group):
     """llm in conf/pairs.yaml: how sentences are asked for, how fast, and for how much."""
 
     local: Annotated[bool, Option()] = False
-    """load the model with transformers, on the executors, rather than call an endpoint"""
+    """load the model with transformers on the executors, instead of calling an endpoint"""
     base_url: Annotated[Url | None, Option(), Free()] = None
     """address of an OpenAI-compatible endpoint; default OPENAI_BASE_URL, or OpenAI's own"""
     api_key_variable: Annotated[str, Free()] = "OPENAI_API_KEY"
-    """the environment variable that holds the key: no setting does"""
+    """the environment variable with the API key; no setting holds it"""
     cache: Annotated[Uri | None, Option(), Free()] = None
-    """folder of the answers, which other buildings can use; default OUTPUT/answers"""
+    """folder of the answers, which other jobs can reuse; default OUTPUT/answers"""
 
     prompt: Annotated[str, AfterValidator(_known_prompt), Option()] = "zero_shot"
     """zero_shot (default), few_shot, degree, paper (CSPC's Table 2), simplify, simplify_few_shot,
@@ -79,15 +79,15 @@ class LlmSettings(Group):
     paraphrases: Annotated[int, Option()] = Field(default=1, ge=1, le=100)
     """paraphrases of each sentence and degree; default 1"""
     sentences_per_request: Annotated[int, Option()] = Field(default=1, ge=1, le=100)
-    """more than one are answered as one JSON object; default 1"""
+    """sentences in a request; several are answered as one JSON object; default 1"""
 
     temperature: Annotated[float | None, Option()] = Field(default=0.9, ge=0)
     """sampling temperature; default 0.9"""
     top_p: float | None = Field(default=None, gt=0, le=1)
     seed: int | None = None
-    """sent with the paraphrase's number added; a local model draws by it and the sentence"""
+    """sent with the paraphrase's number added; a local model samples by it and the sentence"""
     max_answer_tokens: int | None = Field(default=None, ge=1)
-    """by default 64, and three for each character of the sentences"""
+    """by default 64, plus 3 for each character of the sentences"""
     token_parameter: Annotated[Literal["max_tokens", "max_completion_tokens"], Free()] = (
         "max_tokens"
     )
@@ -96,29 +96,29 @@ class LlmSettings(Group):
     concurrency: Annotated[int, Option(), Free()] = Field(default=16, ge=1)
     """requests at a time; default 16"""
     requests_per_minute: Annotated[float | None, Option(), Free()] = Field(default=None, gt=0)
-    """the most requests that leave in any minute"""
+    """maximum requests sent in any minute"""
     tokens_per_minute: Annotated[float | None, Option(), Free()] = Field(default=None, gt=0)
-    """the most tokens, of prompts and answers, in any minute"""
+    """maximum tokens of prompts and answers in any minute"""
     request_seconds: Annotated[float, Free()] = Field(default=120, gt=0)
     attempts: Annotated[int, Free()] = Field(default=6, ge=1)
     backoff_seconds: Annotated[float, Free()] = Field(default=1, gt=0)
     max_backoff_seconds: Annotated[float, Free()] = Field(default=60, gt=0)
     stop_after: Annotated[int, Free()] = Field(default=20, ge=1)
-    """requests in a row that failed for good, after which the job stops"""
+    """the job stops after this many requests in a row failed for good"""
 
     max_tokens_total: Annotated[int | None, Option(), Free()] = Field(default=None, ge=1)
-    """tokens of all prompts and answers; the job stops before it exceeds them"""
+    """maximum tokens of all prompts and answers; the job stops before it exceeds them"""
     max_cost: Annotated[float | None, Option(), Free()] = Field(default=None, gt=0)
-    """cost of all requests, in the currency of the prices; the job stops before it exceeds it"""
+    """maximum cost of all requests, in the prices' currency; the job stops before it exceeds it"""
     price_in: Annotated[float | None, Option(), Free()] = Field(default=None, ge=0)
     """price of a million tokens of prompts"""
     price_out: Annotated[float | None, Option(), Free()] = Field(default=None, ge=0)
     """price of a million tokens of answers"""
     publish_partial: Annotated[bool, Option(), Free()] = False
-    """publish what there is when the budget ends; the rest goes to quarantine"""
+    """if the budget ends first, publish what is finished; the rest goes to quarantine"""
 
     device: Annotated[str, Free()] = "auto"
-    """where a local model runs; auto is the GPU where there is one"""
+    """device of a local model; auto is the GPU if there is one"""
     precision: Literal["float32", "bfloat16"] = "float32"
     batch: Annotated[int, Free()] = Field(default=16, ge=1)
     """sentences that a local model answers at a time"""
@@ -126,13 +126,15 @@ class LlmSettings(Group):
     @model_validator(mode="after")
     def _consistent(self) -> LlmSettings:
         if self.max_cost is not None and (self.price_in is None or self.price_out is None):
-            raise ValueError("max_cost needs price_in and price_out, of a million tokens each")
+            raise ValueError(
+                "max_cost needs price_in and price_out, the prices of a million tokens"
+            )
         if self.prompt == "degree" and not self.degrees:
             raise ValueError("the prompt degree needs degrees, such as [1, 3, 5]")
         if self.degrees and self.prompt in PROMPTS and self.prompt != "degree":
-            raise ValueError(f"degrees mean nothing to the prompt {self.prompt}")
+            raise ValueError(f"the prompt {self.prompt} does not use degrees")
         if self.local and self.sentences_per_request > 1:
-            raise ValueError("sentences_per_request is for endpoints; a local model has batch")
+            raise ValueError("sentences_per_request is for endpoints; for a local model, set batch")
         return self
 
     @computed_field  # type: ignore[prop-decorator]
@@ -187,9 +189,7 @@ class Llm(Sentences):
 
         method = cls(settings.model or "", settings.llm, settings.folder)
         if not method.model:
-            raise JobError(
-                "--model is missing: the endpoint's name of it, or with --local a folder"
-            )
+            raise JobError("--model is missing: its name at the endpoint, or with --local a folder")
         Prompt(method.own)  # raises if the template is invalid
         if not method.own.local:
             check_place(method.answers)
@@ -258,10 +258,9 @@ class Llm(Sentences):
             if self.own.max_tokens_total:
                 limit = f"--max-tokens-total {self.own.max_tokens_total:,}"
             raise JobError(
-                f"{limit} is all but spent: {asking.endpoint.budget.told()}; of {total:,} "
-                f"sentences at most {job.left():,} are left, nothing was published; the same "
-                "command with --resume and more of it goes on, --publish-partial publishes what "
-                "there is"
+                f"{limit} is almost used up: {asking.endpoint.budget.told()}; at most "
+                f"{job.left():,} of {total:,} sentences are left, nothing was published; raise it "
+                "and give --resume to continue, or --publish-partial to publish what is finished"
             )
         # These cover the whole building; reused, asked_again and the rate cover this process.
         return spent._asdict() | {

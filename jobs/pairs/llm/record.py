@@ -88,7 +88,7 @@ def check_place(folder: str) -> str | None:
     """
     local = local_path(folder)
     if not local and not folder.startswith("s3a://"):
-        raise JobError(f"{folder}: answers are kept on a file system or s3a://; give --cache")
+        raise JobError(f"{folder}: answers need a file system or s3a://; give --cache")
     return local
 
 

@@ -197,7 +197,7 @@ def test_killed_at_random_moments(serve, tmp_path):
 
 
 STOPPED = {
-    "unauthorized": "the endpoint refuses the key, or there is none (401: ",
+    "unauthorized": "the key is missing, or the endpoint refuses it (401: ",
     "missing": "no such model, or no such address (404: ",
     "poor": "the account has no money left (429: ",
     "rejected": "refuses the request (400: ",

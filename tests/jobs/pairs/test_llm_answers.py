@@ -130,11 +130,11 @@ def test_a_template_that_is_no_good(tmp_path, text, message):
     [
         ({"prompt": "nowhere.j2"}, "nowhere.j2: no such file"),
         ({"prompt": "degree"}, "needs degrees"),
-        ({"degrees": (1,)}, "mean nothing to the prompt zero_shot"),
+        ({"degrees": (1,)}, "the prompt zero_shot does not use degrees"),
         ({"max_cost": 1.0}, "max_cost needs price_in and price_out"),
         ({"base_url": "127.0.0.1:8000"}, "expected a URL such as"),
         ({"base_url": "https://me:secret@host/v1"}, "expected no user, password or query"),
-        ({"local": True, "sentences_per_request": 2}, "a local model has batch"),
+        ({"local": True, "sentences_per_request": 2}, "for a local model, set batch"),
     ],
 )
 def test_settings_that_are_at_odds(given, message):

@@ -93,8 +93,8 @@ def test_the_budget_ends_the_job_and_more_of_it_goes_on(spark, serve, sentences,
     server = serve()
     with pytest.raises(JobError) as stopped:
         main(line(tmp_path, server, "--max-tokens-total", 6_000, "--concurrency", 4))
-    assert "--max-tokens-total 6,000 is all but spent: " in str(stopped.value)
-    assert "nothing was published; the same command with --resume" in str(stopped.value)
+    assert "--max-tokens-total 6,000 is almost used up: " in str(stopped.value)
+    assert "nothing was published; raise it and give --resume" in str(stopped.value)
     assert server.tokens() <= 6_000
     assert not (tmp_path / "made/manifest.json").exists()
     more = ("--max-tokens-total", 8_000, "--publish-partial", "--resume")
@@ -141,9 +141,9 @@ def test_dry_run(spark, serve, sentences, tmp_path, capsys):
     said = capsys.readouterr().out
     assert said.count("只输出改写后的句子") == 5
     assert "estimate: about 60 sentences, 60 requests, " in said
-    assert "2.0 s a request: assumed, for no answer of this model is on record" in said
+    assert "2.0 s a request: assumed, since no answer of this model is recorded" in said
     assert "cost: 0.0" in said
-    assert "time: 6.0 minutes at these limits\nnothing written\n" in said
+    assert "time: 6.0 minutes at these limits\nnothing was written\n" in said
     assert not server.paid()
     assert not (tmp_path / "made").exists()
 

@@ -127,7 +127,7 @@ def test_a_file_is_read_in_pieces_where_it_can_be(spark, tmp_path, note, by):
         (tmx(variant("en", "A & B")), "a.tmx", "a.tmx: line 4: not well-formed XML: "),
         (tmx(variant("en", "A"))[:-9], "a.tmx", "a.tmx: line 5: not well-formed XML: unclosed"),
         (b"", "a.tmx", "a.tmx: line 1: not well-formed XML: no element found"),
-        (b"<html></html>", "a.tmx", "a.tmx: no TMX: its root is html"),
+        (b"<html></html>", "a.tmx", "a.tmx: not a TMX: its root is html"),
         (b"<tmx></tmx>", "a.tmx.gz", "a.tmx.gz: cannot be read: Not a gzipped file"),
     ],
 )

@@ -83,7 +83,7 @@ def test_a_model_for_each_direction(tmp_path):
 def test_several_pivots_and_samples(translator):
     settings = BuildSettings(method="back-translation", model=str(translator))
     settings.back_translation = BackTranslationSettings(pivots=("en",), samples=2)
-    with pytest.raises(JobError, match=r"samples is above 1, and translation.sample not set"):
+    with pytest.raises(JobError, match=r"samples above 1 needs translation.sample"):
         BackTranslation.of(settings)
     settings.translation = TranslationSettings(sample=True, temperature=3.0, top_p=1.0)
     made = [*BackTranslation.of(settings).write(CHINESE)]

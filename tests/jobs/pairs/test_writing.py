@@ -71,7 +71,7 @@ def test_several_sentences_of_one_foreign_sentence():
 
 
 def test_a_model_that_leaves_a_sentence_out():
-    with pytest.raises(RuntimeError, match="gave nothing for"):
+    with pytest.raises(RuntimeError, match="wrote nothing for"):
         SETTLING.settle([row(A)], "source", [])
     assert SETTLING.settle([], "source", []).num_rows == 0
 

@@ -219,7 +219,7 @@ def test_what_is_there_is_kept_but_for_what_a_killed_process_left(spark, lists, 
     assert main(versions(lists, output)) == 0
     assert manifest(output).pairs == 18
     assert not (output / "pairs" / "mine.parquet").exists()
-    with pytest.raises(JobError, match="something is published there"):
+    with pytest.raises(JobError, match="already published"):
         main(versions(lists, output))
 
 

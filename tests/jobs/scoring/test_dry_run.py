@@ -54,7 +54,7 @@ def test_an_estimate_goes_by_pairs_and_cores(cores, capsys):
     assert float(core_hours) == pytest.approx(34_000 / 3600, abs=0.01)
     took = START_S + 34_000 / cores
     assert float(minutes) == pytest.approx(took / 60, abs=0.1)
-    assert "100.0 GB in 782 files" in text
+    assert "100.0 GB of output in at least 782 files" in text
     assert f"  {took * cores / 3600 * 0.05:,.4f} in all" in text  # all cores from start to end
 
 
@@ -77,6 +77,6 @@ def test_options_of_a_dry_run_alone(tmp_path):
 def test_a_small_run_is_estimated_in_minutes(capsys):
     print_estimate([Measured(6000, 10e-6, 14e-6, 100, 50)], Cluster(2), 128)
     text = capsys.readouterr().out
-    assert "; 0.3 minutes, with" in text
+    assert "; 0.3 minutes, if" in text
     assert "about 0.3 MB of output in at least 1 files" in text
     assert (in_time(0.2), in_time(7200, "core-")) == ("0.1 minutes", "2.00 core-hours")

@@ -33,13 +33,13 @@ HEADERS = {
 LIMITS = {"max_body", "max_pairs", "max_rows", "max_texts", "max_explained"}
 LIMITS |= {"min_characters", "max_characters"}
 """Settings that GET /v1/about shows."""
-BEARER = HTTPBearer(auto_error=False, description="a token, where the service has some")
+BEARER = HTTPBearer(auto_error=False, description="a token, if the service has any")
 """For OpenAPI only: Guard checks the token."""
-ABOUT = """Judges Chinese paraphrases with SPScore-zh, and writes some where a model is loaded.
+ABOUT = """Judges Chinese paraphrases with SPScore-zh, and writes some if a model is loaded.
 
-All of /v1 but /v1/about wants `Authorization: Bearer TOKEN` where the service has tokens. Every
+If the service has tokens, all of /v1 except /v1/about needs `Authorization: Bearer TOKEN`. Every
 error is `{"error": {"code": "…", "message": "one line"}}`; 429 and 503 say in `Retry-After` when to
-come again. Every request may be sent again: the same one gets the same answer."""
+try again. Requests may be repeated: the same request gets the same answer."""
 
 
 def make_app(parts: Sequence[Part], settings: ServiceSettings) -> FastAPI:
@@ -87,7 +87,7 @@ def make_app(parts: Sequence[Part], settings: ServiceSettings) -> FastAPI:
 def _add_common(app: FastAPI, parts: Sequence[Part], settings: ServiceSettings) -> None:
     @app.get("/v1/about", tags=["about"])
     def about() -> dict[str, Any]:
-        """What this service can do, and its limits. Needs no token."""
+        """Says what this service can do, and its limits. Needs no token."""
         return {
             "version": app.version,
             "parts": {part.name: part.about() for part in parts},
@@ -97,19 +97,19 @@ def _add_common(app: FastAPI, parts: Sequence[Part], settings: ServiceSettings) 
 
     @app.get("/health", tags=["about"])
     def health() -> dict[str, str]:
-        """Whether this process lives."""
+        """Says that this process is alive."""
         return {"status": "alive"}
 
     @app.get("/ready", tags=["about"])
     def ready() -> dict[str, str]:
-        """Whether it answers: all is loaded, and it is not about to end."""
+        """Says whether it can answer: everything is loaded, and it is not shutting down."""
         if not app.state.started or not all(part.ready() for part in parts):
             raise Refused(503, "not ready", retry_after=1)
         return {"status": "ready"}
 
     @app.get("/metrics", tags=["about"], response_class=Response)
     def metrics() -> Response:
-        """Counters of all processes of this service, for Prometheus."""
+        """Returns the counters of all processes of this service, for Prometheus."""
         text, kind = telemetry.exposition()
         return Response(text, media_type=kind)
 
@@ -131,7 +131,7 @@ def _add_common(app: FastAPI, parts: Sequence[Part], settings: ServiceSettings) 
 def _add_no_model(app: FastAPI) -> None:
     def no_model() -> None:
         raise Refused(
-            404, "this service has no model that writes; gaixie serve starts one that has"
+            404, "this service has no model that writes; gaixie serve starts a service with one"
         )
 
     app.post("/v1/paraphrase", include_in_schema=False)(no_model)

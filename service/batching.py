@@ -79,12 +79,14 @@ class Batcher(Generic[Key, Item, Result]):
         service is about to end. A request that is cancelled or too late leaves the queue.
         """
         if self._closed:
-            raise Refused(503, "the service is about to end", retry_after=1)
+            raise Refused(503, "the service is shutting down", retry_after=1)
         if not items:
             return []
         waiting = self.length
         if waiting and waiting + len(items) > self.queue:  # a single request may exceed the queue
-            raise Refused(429, f"{waiting:,} wait already", retry_after=self.seconds(waiting))
+            raise Refused(
+                429, f"{waiting:,} items are already waiting", retry_after=self.seconds(waiting)
+            )
         if self._loop is None:
             self._loop = asyncio.create_task(self._run())
         future: asyncio.Future[list[Result]] = asyncio.get_running_loop().create_future()

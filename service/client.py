@@ -135,7 +135,9 @@ class Client:
             except (OSError, http.client.HTTPException, ValueError) as error:
                 nobody = isinstance(getattr(error, "reason", error), ConnectionRefusedError)
                 if nobody and self._about is None:  # a service that has answered may be restarting
-                    message = f"{self.url}: nothing listens there; start it with: gaixie serve"
+                    message = (
+                        f"{self.url}: nothing listens there; start a service with: gaixie serve"
+                    )
                     raise ServiceError(message) from None
                 refused = ServiceError(f"{self.url}: {error}")
             if not left:

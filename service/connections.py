@@ -48,7 +48,7 @@ class Protocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
 
     def connection_made(self, transport: Any) -> None:
         if len(self.connections) >= most_connections():
-            _say_at_times(f"{len(self.connections):,} connections are open: no more are taken")
+            _say_at_times(f"{len(self.connections):,} connections are open; no more are accepted")
             transport.abort()
             self.transport = transport
             return
@@ -75,7 +75,7 @@ class Protocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
             self._timer = None
 
     def _too_late(self) -> None:
-        _say_at_times(f"a connection without a whole request in {HEAD_SECONDS:g} s was closed")
+        _say_at_times(f"closed a connection that sent no complete request in {HEAD_SECONDS:g} s")
         self.transport.abort()
 
 

@@ -102,7 +102,7 @@ class Guard:
         except asyncio.CancelledError:  # the server is ending and will not wait longer
             status = 503
             if not answered:  # raising it again would log a traceback
-                late = Refused(503, "the service has ended", retry_after=1)
+                late = Refused(503, "the service has shut down", retry_after=1)
                 await late.response()(scope, receive, answer)
         finally:
             self._note(scope, status, time.perf_counter() - began)
@@ -117,7 +117,7 @@ class Guard:
                 own for own, token in self._tokens.items() if hmac.compare_digest(token, given)
             ]
             if not known:
-                wrong = ", and this is none" if given else ""
+                wrong = "; this one is wrong" if given else ""
                 raise Refused(401, f"a bearer token is needed{wrong}")
             name = f"token {known[0]}"
         if name not in self._accounts:
@@ -133,7 +133,7 @@ class Guard:
         that is still sending when the connection closes may never see the response.
         """
         most = self.settings.max_body
-        too_large = Refused(413, f"a body of more than {most:,} bytes")
+        too_large = Refused(413, f"the body has more than {most:,} bytes")
         for key, value in scope["headers"]:
             # The parser has checked that this is a number.
             if key == b"content-length" and int(value) > READ_ON * most:
@@ -155,7 +155,7 @@ class Guard:
                     if ended:
                         return b"".join(parts)
         except TimeoutError:
-            raise Refused(408, "the body did not come in time") from None
+            raise Refused(408, "the body did not arrive in time") from None
 
     def _note(self, scope: Message, status: int, seconds: float) -> None:
         """Writes the log line and updates the counters."""

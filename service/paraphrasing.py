@@ -33,18 +33,20 @@ class ParaphraseRequest(Strict):
         description="a sentence",
         examples=["市图书馆将于下周二举办古籍修复体验活动。"],
     )
-    texts: list[Text] | None = Field(default=None, min_length=1, description="instead of text")
-    n: int = Field(default=3, ge=1, le=100, description="candidates of a text, at most")
+    texts: list[Text] | None = Field(
+        default=None, min_length=1, description="several, instead of text"
+    )
+    n: int = Field(default=3, ge=1, le=100, description="maximum candidates of a text")
     degree: int | None = Field(
-        default=None, ge=1, le=DEGREES, description="of change: 1 a light touch, 5 a rewrite"
+        default=None, ge=1, le=DEGREES, description="degree of change, 1 (light) to 5 (a rewrite)"
     )
     seed: int | None = Field(
-        default=None, ge=0, lt=SEEDS, description="the same one draws the same candidates again"
+        default=None, ge=0, lt=SEEDS, description="the same seed draws the same candidates"
     )
     keep: list[Text] = Field(
         default_factory=list, max_length=TERMS, description="terms that must not change"
     )
-    explain: bool = Field(default=False, description="say in words what pulls low judgements down")
+    explain: bool = Field(default=False, description="give reasons for low judgements")
     changes: bool = Field(
         default=False, description="mark what was moved, replaced, added and lost"
     )
@@ -63,46 +65,48 @@ class CandidateOut(Judgements):
 
     text: str = Field(description="the candidate")
     entities_kept: float | None = Field(
-        ge=0, le=100, description="per cent; null where the text has none, or edits write"
+        ge=0,
+        le=100,
+        description="per cent of the text's; null if it has none, or the model is edits",
     )
     log_probability: float | None = Field(
-        description="mean over the tokens, by the model; null where edits write"
+        description="mean over the tokens, by the model; null if the model is edits"
     )
 
 
 class Dropped(Strict):
-    copies: int = Field(description="candidates that said what the text says, to the character")
+    copies: int = Field(description="candidates identical to the text")
     lost_a_kept_term: int = Field(description="candidates without a term that must not change")
     no_chinese: int = Field(description="candidates without a Chinese character")
 
 
 class ParaphraseResult(Strict):
     source: str = Field(description="the text")
-    degree: int | None = Field(description="as it was asked for")
-    candidates: list[CandidateOut] = Field(description="the best first")
-    dropped: Dropped = Field(description="how many candidates were left out, and why")
-    absent: list[str] = Field(description="kept terms that the text does not have")
-    reason: Why | None = Field(description="why there is none; null where one was looked for")
+    degree: int | None = Field(description="the requested degree")
+    candidates: list[CandidateOut] = Field(description="best first")
+    dropped: Dropped = Field(description="numbers of candidates left out, by reason")
+    absent: list[str] = Field(description="terms to keep that the text does not have")
+    reason: Why | None = Field(description="why there is no candidate, if known")
 
 
 class ParaphraseAnswer(Strict):
-    model: str = Field(description="the name of what wrote")
-    signature: str = Field(description="scores compare only under one signature")
-    results: list[ParaphraseResult] = Field(description="one for each text, in their order")
+    model: str = Field(description="the name of the model")
+    signature: str = Field(description="only scores with the same signature are comparable")
+    results: list[ParaphraseResult] = Field(description="one for each text, in order")
 
 
 class ModelOut(Strict):
     name: str = Field(description="edits, or the folder of a trained model")
     kind: Literal["edits", "transformers", "ctranslate2"] = Field(description="its engine")
-    weights: int | None = Field(description="null where the engine does not say")
-    degrees: bool = Field(description="whether it knows degrees of change")
-    signature: str = Field(description="of the metric that judges its candidates")
-    card: str = Field(description="what its card says first; empty without one")
-    card_zh: str = Field(description="the same in Chinese; empty where it has none")
+    weights: int | None = Field(description="their number; null if the engine does not say")
+    degrees: bool = Field(description="whether it supports degrees of change")
+    signature: str = Field(description="signature of the metric that judges its candidates")
+    card: str = Field(description="the first paragraph of its card, if it has one")
+    card_zh: str = Field(description="the same in Chinese, if it has one")
 
 
 class ModelsAnswer(Strict):
-    models: list[ModelOut] = Field(description="what writes here")
+    models: list[ModelOut] = Field(description="the models of this service")
 
 
 class Asked(NamedTuple):
@@ -214,13 +218,13 @@ class ParaphrasingPart(QueuedPart):
         return {**own.described(), "n": own.most, "degrees": own.degrees, "texts": most}
 
     def models(self) -> ModelsAnswer:
-        """The models that write here."""
+        """Lists the models of this service."""
         return ModelsAnswer(models=[ModelOut(**self.writer.described())])
 
     async def paraphrase(self, request: Request, given: ParaphraseRequest) -> Response:
         """Writes candidates for each text, judged and in the order of the service's ranking.
 
-        Copies of the text, and candidates that have lost a kept term, are left out and counted.
+        Copies of the text and candidates that lost a term to keep are left out and counted.
         """
         texts = [given.text] if given.text is not None else given.texts or []
         most = self.settings.max_texts
@@ -229,7 +233,7 @@ class ParaphrasingPart(QueuedPart):
         if given.n > (pool := self.writer.most):
             raise Refused(422, f"n: at most {pool} candidates, not {given.n}")
         if given.degree and not 1 <= given.degree <= self.writer.degrees:
-            raise Refused(422, "degree: this model has not learned degrees of change")
+            raise Refused(422, "degree: this model does not support degrees of change")
         own = next(self._numbers) if given.seed is not None else 0
         keep, options = tuple(sorted(given.keep)), (given.explain, given.changes)
         key = Asked(given.n, given.degree, keep, options, given.seed, own)

@@ -186,7 +186,7 @@ class _Supervisor(Multiprocess):
         for process in self.processes:
             process.process.join(max(0.0, end - time.monotonic()))
             if process.process.is_alive():  # in work that cannot be interrupted
-                say(f"worker {process.pid} does not end; it is killed")
+                say(f"worker {process.pid} did not stop; killing it")
                 process.process.kill()
                 process.process.join()
 
@@ -207,7 +207,7 @@ class _Supervisor(Multiprocess):
         for left in Path(os.environ[FOLDER]).glob(f"gauge_live*_{process.pid}.db"):
             left.unlink(missing_ok=True)
         if not self._is_ending():
-            say(f"worker {process.pid} has died; another one takes its place")
+            say(f"worker {process.pid} has died; starting another")
 
     def _is_ending(self) -> bool:
         """Tells whether a signal was handled or is pending: Ctrl-C may end a worker before this
@@ -240,4 +240,4 @@ def _bind(host: str, port: int) -> socket.socket:
 def warn_of_open_port(host: str, tokens: dict[str, str]) -> None:
     """Prints a warning if anybody on the network may use the service."""
     if host not in LOOPBACK and not tokens:
-        say(f"warning: {host} is open to the network, and there are no tokens")
+        say(f"warning: {host} is open to the network, but there are no tokens")

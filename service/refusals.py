@@ -26,19 +26,21 @@ LONGEST = 300
 
 
 class Fault(Strict):
-    code: str = Field(examples=["too_large"], description="for programs")
-    message: str = Field(examples=["1,001 pairs: at most 1,000 a request"], description="one line")
+    code: str = Field(examples=["too_large"], description="a code for programs")
+    message: str = Field(
+        examples=["1,001 pairs: at most 1,000 a request"], description="one line for people"
+    )
 
 
 class ErrorAnswer(Strict):
-    """What every error is answered with."""
+    """The answer to a request that fails."""
 
     error: Fault = Field(description="what is wrong")
 
 
 ERRORS: dict[int | str, dict[str, Any]] = {
-    "4XX": {"model": ErrorAnswer, "description": "the request is at fault, or one too many"},
-    503: {"model": ErrorAnswer, "description": "not now; Retry-After says when"},
+    "4XX": {"model": ErrorAnswer, "description": "the request is wrong, or one too many"},
+    503: {"model": ErrorAnswer, "description": "not available now; Retry-After says when"},
 }
 """For OpenAPI."""
 
@@ -81,7 +83,7 @@ def add_handlers(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     def _http(request: Request, error: HTTPException) -> JSONResponse:
         status = error.status_code
-        message = {404: "no such address", 405: "not with this method"}.get(
+        message = {404: "no such path", 405: "this path does not accept this method"}.get(
             status, str(error.detail)
         )
         response = Refused(status if status in CODES else 400, message).response()
@@ -91,7 +93,7 @@ def add_handlers(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     def _unexpected(request: Request, error: Exception) -> JSONResponse:
         """Answers 500. The traceback goes to the log, never to the client."""
-        return Refused(500, "an error of the service, which its log explains").response()
+        return Refused(500, "an error in the service; its log explains it").response()
 
 
 def fault(error: Any) -> str:

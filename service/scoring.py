@@ -39,23 +39,23 @@ Encoding = Annotated[
     str | None,
     Query(
         pattern=f"^({'|'.join(ENCODINGS)})$",
-        description=f"{', '.join(ENCODINGS)}; recognised if not given",
+        description=f"{', '.join(ENCODINGS)}; detected if not given",
     ),
 ]
 Column = Annotated[
     str | None,
-    Query(description="name of its column; recognised if not given: source, 原句, 原文, 改写, …"),
+    Query(description="name of its column; detected if not given: source, 原句, 原文, 改写, …"),
 ]
 
 
 def characters(text: str) -> str:
     """Returns the text if it is valid: JSON can hold lone surrogates, which no encoding can."""
     if "\0" in text:
-        raise ValueError("it holds a NUL character")
+        raise ValueError("contains a NUL character")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError("it holds an unpaired surrogate") from None
+        raise ValueError("contains an unpaired surrogate") from None
     return text
 
 
@@ -71,87 +71,89 @@ class PairIn(Strict):
     """A sentence and its paraphrase."""
 
     source: Text = Field(
-        description="the sentence as it was", examples=["市图书馆将于下周二举办古籍修复体验活动。"]
+        description="the original sentence", examples=["市图书馆将于下周二举办古籍修复体验活动。"]
     )
     paraphrase: Text = Field(
-        description="what it was turned into",
+        description="its paraphrase",
         examples=["下周二，市图书馆会办一场修复古籍的体验活动。"],
     )
 
 
 class ScoreRequest(Strict):
     pairs: list[PairIn] = Field(min_length=1, description="at most max_pairs of /v1/about")
-    explain: bool = Field(default=False, description="say in words what pulls low judgements down")
+    explain: bool = Field(default=False, description="give reasons for low judgements")
     changes: bool = Field(
         default=False, description="mark what was moved, replaced, added and lost"
     )
 
 
 class Segment(Strict):
-    text: str = Field(description="as it was written")
+    text: str = Field(description="part of the sentence")
     kind: KINDS = Field(description="same on both sides, or what happened to it")
     partner: int | None = Field(
-        description="place of the segment on the other side that it was or became; null without one"
+        description="index of the segment on the other side that it was or became, if any"
     )
 
 
 class Changed(Strict):
-    source: list[Segment] = Field(description="joined, the sentence as it was written")
+    source: list[Segment] = Field(description="its segments; joined, they are the sentence")
     paraphrase: list[Segment] = Field(description="likewise")
 
 
 class Judgements(Strict):
-    structure: Judged = Field(description="how far word order and constructions were changed")
-    synonyms: Judged = Field(description="how far words were replaced by others that say the same")
+    structure: Judged = Field(description="how much word order and constructions changed")
+    synonyms: Judged = Field(
+        description="how much of the wording was replaced by words that say the same"
+    )
     meaning: Judged = Field(description="whether the meaning was kept")
     fluency: Judged = Field(description="whether the paraphrase is good Chinese")
-    spscore: Judged = Field(description="the four in one, fitted to ratings by people")
+    spscore: Judged = Field(description="one score for all four, fitted to ratings by people")
     reasons: list[str] | None = Field(
-        default=None, description="with explain: what pulls low judgements down"
+        default=None, description="with explain: reasons for low judgements"
     )
-    changes: Changed | None = Field(default=None, description="with changes")
+    changes: Changed | None = Field(default=None, description="with changes: what changed")
 
 
 class Score(Judgements):
-    """The judgements of a pair; null where `reason` says why there are none."""
+    """The judgements of a pair; null if `reason` says why there are none."""
 
     reason: str | None = Field(
-        description=f"why it is not judged: {', '.join(REASONS)}; too_short is judged all "
-        "the same, but less reliably"
+        description=f"why it is not judged: {', '.join(REASONS)}; too_short pairs "
+        "are judged anyway, but less reliably"
     )
 
 
 class ScoreAnswer(Strict):
-    signature: str = Field(description="scores compare only under one signature")
-    scores: list[Score] = Field(description="one for each pair, in their order")
+    signature: str = Field(description="only scores with the same signature are comparable")
+    scores: list[Score] = Field(description="one for each pair, in order")
 
 
 class AlternativesRequest(PairIn):
     """A word of a paraphrase, by its place."""
 
-    start: int = Field(ge=0, description="of the word in the paraphrase, in characters")
-    end: int = Field(ge=1, description="behind its last character")
+    start: int = Field(ge=0, description="of the word in the paraphrase, in characters from 0")
+    end: int = Field(ge=1, description="just after its last character")
 
 
 class Alternative(Strict):
-    text: str = Field(description="what may stand for the word")
+    text: str = Field(description="what may replace the word")
     paraphrase: str = Field(description="the paraphrase with it")
     spscore: Judged = Field(description="the score of the paraphrase with it")
-    difference: float = Field(description="to the score of the paraphrase as it is")
+    difference: float = Field(description="from the score of the unchanged paraphrase")
 
 
 class AlternativesAnswer(Strict):
-    alternatives: list[Alternative] = Field(description="the best first")
+    alternatives: list[Alternative] = Field(description="best first")
 
 
 class TableFacts(Strict):
-    """What was recognised of a table; null where nothing was."""
+    """What was detected in a table; null if nothing was."""
 
     encoding: str = Field(description="utf-8, gb18030, utf-16, big5 or xlsx")
     columns: list[str] = Field(description="the cells of the header")
     source: str | None = Field(description="the column that holds the sources")
     paraphrase: str | None = Field(description="the column that holds the paraphrases")
-    rows: int = Field(ge=0, description="below the header")
+    rows: int = Field(ge=0, description="number of rows below the header")
 
 
 class ScoringPart(QueuedPart):
@@ -220,8 +222,8 @@ class ScoringPart(QueuedPart):
         return answers
 
     async def score(self, request: Request, given: ScoreRequest) -> Response:
-        """Judges pairs: how far structure and words were changed, whether the meaning was kept,
-        whether it reads well.
+        """Judges pairs: how much structure and words changed, whether the meaning was kept, and
+        whether the paraphrase reads well.
         """
         most = self.settings.max_pairs
         if len(given.pairs) > most:
@@ -236,8 +238,8 @@ class ScoringPart(QueuedPart):
         return json_response({"signature": self.signature, "scores": scores})
 
     async def alternatives(self, request: Request, given: AlternativesRequest) -> Response:
-        """Offers other words for a word of a paraphrase, from a lexicon, and says what each does
-        to the score.
+        """Offers alternatives to a word of a paraphrase, from a lexicon, with the effect of each
+        on the score.
         """
         found = rewordings(given.paraphrase, given.start, given.end, given.source)
         pairs = [(given.source, text) for text in (given.paraphrase, *(own for _, own in found))]
@@ -260,8 +262,8 @@ class ScoringPart(QueuedPart):
     ) -> Response:
         """Judges the pairs of a CSV, TSV or XLSX file.
 
-        All its columns come back, with the judgements, spscore and reason behind them: as CSV in
-        UTF-8, or TSV where the Content-Type says that it is one.
+        Returns all its columns, followed by the judgements, spscore and reason: as CSV in UTF-8,
+        or as TSV if that is the Content-Type of the request.
         """
         table = await self._table(request, encoding, source, paraphrase)
         pairs = table.pairs()

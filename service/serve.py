@@ -1,22 +1,22 @@
 """Serves the metric and a paraphraser over HTTP: an API under /v1 and a page at /.
 
   gaixie serve                               on http://127.0.0.1:8000; no PyTorch
-  gaixie serve runs/first/model              paraphrases by a trained model
+  gaixie serve runs/first/model              paraphrases with a trained model
   gaixie serve exported --workers 2          a model of training/export.py: fast on CPUs
   GAIXIE_TOKENS=me=a-long-secret gaixie serve --host 0.0.0.0 --workers 4
-  gaixie serve runs/first/model --dry-run    loads all of it, answers itself once, and ends
+  gaixie serve runs/first/model --dry-run    loads everything, answers once, and exits
 
   curl -s localhost:8000/v1/score -H 'Content-Type: application/json' \\
     -d '{"pairs": [{"source": "…", "paraphrase": "…"}], "explain": true}'
 
-Every worker is a process with a model of its own. All candidates of a text, --beams and --draws
-together, are ranked as training/generate.py --rank-by does. Bearer tokens come from the
-environment: GAIXIE_TOKENS (NAME=TOKEN, separated by commas), or GAIXIE_TOKENS_FILE, a file of them.
-Without any, everybody who reaches the port may ask; so the service listens at loopback unless
---host says otherwise. TLS is a proxy's work.
+Every worker is a process with its own model. All candidates of a text, from --beams and --draws,
+are ranked as in training/generate.py --rank-by. Bearer tokens come from the environment:
+GAIXIE_TOKENS (NAME=TOKEN, separated by commas), or GAIXIE_TOKENS_FILE, a file of them. Without
+tokens, everyone who can reach the port may send requests, so the service listens only on loopback
+unless --host is given. For TLS, use a proxy.
 
-GET /health and /ready are for probes, /metrics is for Prometheus, /docs says what can be asked.
-SIGTERM and Ctrl-C: what is under way is answered first, for --drain seconds.
+GET /health and /ready are for probes, /metrics is for Prometheus, /docs documents the API. After
+SIGTERM or Ctrl-C, requests under way are still answered, for at most --drain seconds.
 Exit codes: 0 ended, 2 something to fix (one line says what), 130 interrupted before it served.
 """
 
@@ -52,12 +52,12 @@ LIMITS = (
 
 
 WRITING: tuple[tuple[str, Any, Any, str, str], ...] = (
-    ("--beams", positive, 8, "N", "of the search"),
-    ("--draws", int, 8, "N", "candidates drawn beside the search"),
-    ("--temperature", float, 0.6, "T", "of draws: the lower, the likelier"),
-    ("--min-meaning", float, 0.7, "M", "judged meaning below which a candidate stands behind"),
-    ("--reverse", float, 0.5, "W", "weight of log p(text | candidate) beside the score"),
-    ("--forward", float, 0.5, "W", "weight of log p(candidate | text) beside the score"),
+    ("--beams", positive, 8, "N", "beams of the search"),
+    ("--draws", int, 8, "N", "candidates drawn in addition"),
+    ("--temperature", float, 0.6, "T", "of draws; lower is safer"),
+    ("--min-meaning", float, 0.7, "M", "candidates judged below this meaning rank last"),
+    ("--reverse", float, 0.5, "W", "weight of log p(text | candidate), added to the score"),
+    ("--forward", float, 0.5, "W", "weight of log p(candidate | text), added to the score"),
     ("--batch-size", positive, 32, "N", "texts written at once"),
 )
 """Options of a model: name, type, default, letter, what it is."""
@@ -151,27 +151,30 @@ def _answer_once(application: FastAPI, settings: ServiceSettings) -> None:
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("serve", __doc__)
     add = parser.add_argument
-    model = "folder of a trained model; without one, the paraphraser that ships"
+    model = "folder of a trained model; by default the paraphraser that ships"
     add("model", nargs="?", metavar="MODEL", help=model)
-    add("--host", default="127.0.0.1", help="address to listen at (%(default)s)")
-    add("--port", type=int, default=8000, help="0 takes a free one (%(default)s)")
+    add("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+    add("--port", type=int, default=8000, help="0: any free port (%(default)s)")
     add("--workers", type=positive, default=1, metavar="N", help="processes (%(default)s)")
-    add("--drain", type=positive, default=30, metavar="S", help="seconds at the end (%(default)s)")
-    add("--dry-run", action="store_true", help="load all, answer once, and end")
-    tiers = f"of SPScore-zh: {', '.join(TIER_NAMES)}, or a model's folder (%(default)s)"
+    drain = "seconds to answer what is under way at the end (%(default)s)"
+    add("--drain", type=positive, default=30, metavar="S", help=drain)
+    add("--dry-run", action="store_true", help="load everything, answer once, and exit")
+    tiers = f"tier of SPScore-zh: {', '.join(TIER_NAMES)}, or a model's folder (%(default)s)"
     add("--tier", default="core", help=tiers)
     limits = parser.add_argument_group("limits of a request, unless they say otherwise")
     add_options(limits, ServiceSettings, *LIMITS)
-    limits.add_argument("--cors", action="append", metavar="ORIGIN", help="whose pages may ask")
+    pages = "origin whose pages may send requests; may be repeated"
+    limits.add_argument("--cors", action="append", metavar="ORIGIN", help=pages)
     writing = parser.add_argument_group("how a model writes").add_argument
     for name, kind, default, letter, what in WRITING:
         writing(name, type=kind, default=default, metavar=letter, help=f"{what} (%(default)s)")
     ranks = ["model", "spscore"]
-    writing("--rank-by", choices=ranks, default="spscore", help="what ranks (%(default)s)")
-    writing("--max-new-tokens", type=positive, metavar="N", help="of a candidate; twice its text's")
-    writing("--device", default="auto", help="auto: the GPU where there is one; cpu, cuda:1")
+    writing("--rank-by", choices=ranks, default="spscore", help="ranks candidates (%(default)s)")
+    tokens = "of a candidate (default: twice its text's)"
+    writing("--max-new-tokens", type=positive, metavar="N", help=tokens)
+    writing("--device", default="auto", help="auto (the GPU if there is one), cpu, cuda:1")
     writing("--precision", choices=["float32", "bfloat16"], default="float32", help="(%(default)s)")
-    writing("--threads", type=positive, metavar="N", help="of a process; cores / workers")
+    writing("--threads", type=positive, metavar="N", help="of a process (cores / workers)")
     return parser.parse_args(argv)
 
 

@@ -16,24 +16,25 @@ SHORTEST_TOKEN = 16
 
 
 class ServiceSettings(Strict):
-    """What a service takes, and from whom. Bounds are of one request unless they say otherwise."""
+    """What a service accepts, and from whom. Limits are for one request unless they say
+    otherwise."""
 
     tokens: dict[str, str] = Field(default_factory=dict, repr=False)
-    """name -> bearer token; without any, everybody who reaches the port may ask"""
+    """name -> bearer token; without tokens, everyone who can reach the port may send requests"""
     max_body: int = Field(default=4_000_000, ge=1_000)
-    """bytes of a request's body"""
+    """maximum bytes of a request's body"""
     max_pairs: int = Field(default=1_000, ge=1)
-    """pairs to score"""
+    """maximum pairs to score"""
     max_rows: int = Field(default=10_000, ge=1)
-    """rows of a table"""
+    """maximum rows of a table"""
     max_texts: int = Field(default=64, ge=1)
-    """texts to paraphrase"""
+    """maximum texts to paraphrase"""
     max_explained: int = Field(default=100, ge=1)
-    """pairs of which reasons or changes are asked for"""
+    """maximum pairs with explain or changes"""
     min_characters: int = Field(default=MIN_CHARACTERS, ge=1)
-    """of a sentence, normalised; below it a pair is too_short"""
+    """minimum characters of a normalised sentence; a pair with fewer is too_short"""
     max_characters: int = Field(default=MAX_CHARACTERS, ge=1)
-    """of a sentence, normalised"""
+    """maximum characters of a normalised sentence"""
     queue: int = Field(default=50_000, ge=1)
     """pairs that may wait in a process; a text to paraphrase counts as 100"""
     timeout: float = Field(default=30.0, gt=0)
@@ -41,13 +42,13 @@ class ServiceSettings(Strict):
     body_timeout: float = Field(default=20.0, gt=0)
     """seconds in which a request's body must arrive"""
     requests_per_minute: int | None = Field(default=None, ge=1)
-    """of a token, or of an address if there are no tokens; shared out between processes"""
+    """of a token, or of an address if there are no tokens; divided among the processes"""
     pairs_per_minute: int | None = Field(default=None, ge=1)
     """likewise; a text to paraphrase counts as 100"""
     cors: list[str] = Field(default_factory=list)
-    """origins whose pages may ask"""
+    """origins whose pages may send requests"""
     workers: int = Field(default=1, ge=1)
-    """processes on the port, each with a model of its own"""
+    """processes on the port, each with its own model"""
 
 
 def read_tokens() -> dict[str, str]:
@@ -66,6 +67,6 @@ def read_tokens() -> dict[str, str]:
         if len(token) < SHORTEST_TOKEN or not token.isascii():
             raise ValueError(f"{where}: {name}: expected {SHORTEST_TOKEN} or more ASCII characters")
         if name in tokens or token in tokens.values():
-            raise ValueError(f"{where}: {name}: it, or its token, is there twice")
+            raise ValueError(f"{where}: {name}: the name or its token is given twice")
         tokens[name] = token
     return tokens

@@ -96,7 +96,7 @@ def read_table(
     )
     for name in ADDED:
         if name in header:
-            raise Refused(422, f"column {name}: the answer has one of this name")
+            raise Refused(422, f"column {name}: the answer adds a column of this name")
     return table
 
 
@@ -151,7 +151,7 @@ def _sheet(body: bytes) -> Iterator[tuple[int, list[str]]]:
         sheet = load_workbook(io.BytesIO(body), read_only=True, data_only=True).worksheets[0]
         rows = [[("" if cell is None else str(cell)) for cell in row] for row in sheet.values]
     except (BadZipFile, KeyError, ValueError, IndexError, OSError):
-        raise Refused(422, "not a workbook of Excel (.xlsx)") from None
+        raise Refused(422, "not an Excel workbook (.xlsx)") from None
     width = max((k for row in rows[:1] for k, cell in enumerate(row, 1) if cell), default=0)
     for number, row in enumerate(rows, 1):
         if any(row):

@@ -23,13 +23,17 @@ FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 
 REQUESTS = Counter("gaixie_requests", "Requests answered", ["route", "status"])
-LATENCY = Histogram("gaixie_request_seconds", "From head to answer", ["route"], buckets=SECONDS)
+LATENCY = Histogram(
+    "gaixie_request_seconds", "Seconds from head to answer", ["route"], buckets=SECONDS
+)
 ITEMS = Counter("gaixie_items", "Pairs or texts worked on", ["part"])
 BATCH = Histogram(
-    "gaixie_batch_items", "Items of a batch", ["part"], buckets=(1, 4, 16, 64, 256, 1024, 4096)
+    "gaixie_batch_items", "Items in a batch", ["part"], buckets=(1, 4, 16, 64, 256, 1024, 4096)
 )
-BATCH_SECONDS = Histogram("gaixie_batch_seconds", "Work on a batch", ["part"], buckets=SECONDS)
-QUEUE = Gauge("gaixie_queue_items", "Items that wait", ["part"], multiprocess_mode="livesum")
+BATCH_SECONDS = Histogram(
+    "gaixie_batch_seconds", "Seconds of work on a batch", ["part"], buckets=SECONDS
+)
+QUEUE = Gauge("gaixie_queue_items", "Items waiting", ["part"], multiprocess_mode="livesum")
 REJECTED = Counter("gaixie_rejected", "Requests without an answer of their part", ["status"])
 
 

@@ -23,9 +23,9 @@ from gaixie.udfs.text.segmenters import load_segmenter
 
 Result = TypeVar("Result")
 Score = Literal["spscore", "structure", "synonyms", "meaning", "fluency"]
-Least = Annotated[float | None, Query(ge=0, le=1, description="least value")]
-Most = Annotated[float | None, Query(ge=0, le=1, description="greatest value")]
-Column = Annotated[Score, Query(description="the score that counts")]
+Least = Annotated[float | None, Query(ge=0, le=1, description="minimum")]
+Most = Annotated[float | None, Query(ge=0, le=1, description="maximum")]
+Column = Annotated[Score, Query(description="the score to sort by")]
 Marked = Annotated[bool, Query(description="add what changed in each pair")]
 FORMATS = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
 PAGE = 50
@@ -42,12 +42,12 @@ REPORT_POLICY = (
 class Wanted:
     """The filter as query parameters. min_ and max_ of each score are inclusive."""
 
-    origin: Annotated[str | None, Query(description="of the pairs")] = None
-    stage: Annotated[int | None, Query(ge=-(2**31), lt=2**31, description="of the pairs")] = None
-    split: Annotated[str | None, Query(description="of a release")] = None
-    text: Annotated[str | None, Query(description="in source or paraphrase, to the character")] = (
+    origin: Annotated[str | None, Query(description="origin of the pairs")] = None
+    stage: Annotated[int | None, Query(ge=-(2**31), lt=2**31, description="stage of the pairs")] = (
         None
     )
+    split: Annotated[str | None, Query(description="split of a release")] = None
+    text: Annotated[str | None, Query(description="exact text in source or paraphrase")] = None
     min_spscore: Least = None
     max_spscore: Most = None
     min_structure: Least = None
@@ -119,12 +119,12 @@ class BrowsingPart(Part):
         request: Request,
         given: Filtered,
         sort: Column = "spscore",
-        order: Annotated[Literal["asc", "desc"], Query(description="of the score")] = "desc",
-        limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="of the rows")] = PAGE,
-        after: Annotated[str | None, Query(description="next of the page before")] = None,
+        order: Annotated[Literal["asc", "desc"], Query(description="order of the score")] = "desc",
+        limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="maximum rows")] = PAGE,
+        after: Annotated[str | None, Query(description="next of the previous page")] = None,
         changes: Marked = False,
     ) -> Response:
-        """Pairs in the order of a score, a page at a time."""
+        """Returns pairs in the order of a score, one page at a time."""
         wanted, start = self._filter(given, sort), _place(after)
         rows = await self._ask(
             request,
@@ -139,11 +139,11 @@ class BrowsingPart(Part):
         self,
         request: Request,
         given: Filtered,
-        n: Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="how many")] = PAGE,
-        seed: Annotated[int, Query(description="the same one draws the same pairs")] = 1,
+        n: Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="number of pairs")] = PAGE,
+        seed: Annotated[int, Query(description="the same seed draws the same pairs")] = 1,
         changes: Marked = False,
     ) -> Response:
-        """Pairs at random; the same ones for the same seed."""
+        """Returns random pairs; the same seed gives the same pairs."""
         wanted = self._filter(given)
         rows = await self._ask(
             request,
@@ -152,7 +152,7 @@ class BrowsingPart(Part):
         return json_response({"rows": rows})
 
     async def histograms(self, request: Request, given: Filtered) -> Response:
-        """The histogram of every score, and how many pairs there are."""
+        """Returns a histogram of every score, and the number of pairs."""
         wanted = self._filter(given)
 
         def work(cursor: duckdb.DuckDBPyConnection) -> dict[str, Any]:
@@ -164,9 +164,9 @@ class BrowsingPart(Part):
         return json_response(await self._ask(request, work))
 
     async def one(
-        self, request: Request, pair_id: Annotated[str, Path(description="of its row")]
+        self, request: Request, pair_id: Annotated[str, Path(description="its pair_id")]
     ) -> Response:
-        """A pair, with what changed in it and why it is judged as it is."""
+        """Returns a pair, with what changed in it and the reasons for its judgements."""
         row = await self._ask(request, lambda cursor: self.pairs.one(cursor, pair_id))
         if row is None:
             raise Refused(404, "no such pair")
@@ -182,16 +182,16 @@ class BrowsingPart(Part):
     async def export(
         self,
         given: Filtered,
-        format: Annotated[Literal["csv", "parquet"], Query(description="of the file")] = "csv",
+        format: Annotated[Literal["csv", "parquet"], Query(description="file format")] = "csv",
     ) -> Response:
-        """All pairs of the filter as a file, which begins to come at once."""
+        """Returns all pairs that match the filter, as a file that is streamed."""
         pieces = self.pairs.export(self.pairs.cursor(), self._filter(given), format)
         name = f"{self.about()['name']}-selection.{format}"
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return StreamingResponse(pieces, media_type=FORMATS[format], headers=headers)
 
     def report(self) -> Response:
-        """The report of the run, as it was published."""
+        """Returns the report of the run, as published."""
         uri = storage.join(self.folder, REPORT)
         if not self.has_report:
             raise Refused(404, "this run or release has no report")
@@ -215,7 +215,7 @@ class BrowsingPart(Part):
             if name not in self.pairs.columns:
                 raise Refused(422, f"{name}: these pairs have no such column")
         if given.text and "\0" in given.text:
-            raise Refused(422, "text: it holds a NUL character")
+            raise Refused(422, "text: contains a NUL character")
         return Filter(given.origin, given.stage, given.split, given.text, bounds)
 
     async def _ask(
@@ -250,4 +250,4 @@ def _place(after: str | None) -> tuple[float, str] | None:
     try:
         return float(value), pair_id
     except ValueError:
-        raise Refused(422, "after: expected next of the page before") from None
+        raise Refused(422, "after: expected next of the previous page") from None

@@ -9,45 +9,45 @@ export const TEXTS = {
     tagline: "How good is a Chinese paraphrase, and why? Score a pair, or have sentences rewritten.",
     skip: "Skip to the content", parts: "What this service does", language: "中文", to_dark: "Dark", to_light: "Light",
     tab_paraphrase: "Paraphrase", tab_score: "Score", tab_table: "Table", tab_run: "Run",
-    token: "Access token", use: "Use", token_hint: "This service asks for a token. It is kept until you close this tab.",
+    token: "Access token", use: "Use", token_hint: "This service needs a token. It is kept until you close this tab.",
     sentences: "One sentence per line", sentences_hint: "Write or paste Chinese sentences.",
-    degree: "Degree of change", degrees: ["a light touch", "some words", "words and order", "much", "a rewrite"],
+    degree: "Degree of change", degrees: ["a light touch", "some words", "words and order", "many changes", "a rewrite"],
     candidates: "Candidates", keep: "Terms that must not change", keep_hint: "separated by commas", write: "Paraphrase",
     cancel: "Cancel", working: "Working …", cancelled: "Cancelled.", progress: (n, all) => `${n}/${all}`,
     done: (n) => `${many(n, "sentence", "sentences")} done.`,
     source: "Source", paraphrase: "Paraphrase", judge: "Score", example: "Example", swap: "Swap", link: "Copy link", result: "Copy result",
-    shortcut: "Scores follow as you type; Ctrl+Enter scores at once.",
+    shortcut: "Scores update as you type; Ctrl+Enter scores at once.",
     history: "Recent pairs", history_hint: "Kept in this browser only.", clear: "Clear",
-    about_score: "About this score", signature: "Signature", model: "What writes here", card: "card",
-    about_text: "SPScore-zh is fitted to people's ratings of paraphrases: 5 is a thorough rewording that keeps the meaning and reads well. It does not check facts, and it says less about sentences of few words.",
+    about_score: "About this score", signature: "Signature", model: "About this model", card: "card",
+    about_text: "SPScore-zh is fitted to people's ratings of paraphrases: 5 is a thorough rewording that keeps the meaning and reads well. It does not check facts, and it is less reliable for very short sentences.",
     of_five: (x) => `about ${x} of 5`,
-    levels: ["no paraphrase", "a poor rewording", "a light rewording", "a clear rewording", "a thorough rewording"],
-    near_copy: "a near-copy", other_meaning: "another meaning",
+    levels: ["not a paraphrase", "a poor rewording", "a light rewording", "a clear rewording", "a thorough rewording"],
+    near_copy: "a near-copy", other_meaning: "a different meaning",
     meanings: ["meaning changed", "meaning partly kept", "meaning kept"], odd: "reads oddly",
-    stale: "This result is of an earlier text.", not_scored: "Not scored",
-    file: "Table of pairs", file_hint: "CSV, TSV or Excel (.xlsx). Encoding and columns are recognised, and you can change them; all columns come back.",
-    encoding: "Encoding", column_source: "Column of sources", column_paraphrase: "Column of paraphrases", choose: "Choose a column",
+    stale: "This result is for an earlier text.", not_scored: "Not scored",
+    file: "Table of pairs", file_hint: "CSV, TSV or Excel (.xlsx). Encoding and columns are detected, and you can change them; all columns are returned.",
+    encoding: "Encoding", column_source: "Source column", column_paraphrase: "Paraphrase column", choose: "Choose a column",
     recognised: (rows) => `${many(rows, "row", "rows")}.`,
-    save: "Download with scores", rows_shown: (n, all) => `The lowest scores first: ${n.toLocaleString("en")} of ${many(all, "row", "rows")}`, not_judged: "not scored",
+    save: "Download with scores", rows_shown: (n, all) => `Lowest scores first: ${n.toLocaleString("en")} of ${many(all, "row", "rows")}`, not_judged: "not scored",
     structure: "Structure", synonyms: "Wording", meaning: "Meaning", fluency: "Fluency", spscore: "Score",
     moved: "moved", replaced: "replaced", added: "added", lost: "lost", why: "Why", copy: "Copy", edit: "Edit", copied: "Copied.",
-    synonyms_of: (word) => `Instead of “${word}”:`, no_synonyms: (word) => `The lexicon has nothing instead of “${word}”.`, close: "Close",
+    synonyms_of: (word) => `Alternatives to “${word}”:`, no_synonyms: (word) => `The lexicon has no alternatives to “${word}”.`, close: "Close",
     entities: (p) => `${p}% of numbers, names and dates kept`, none_left: "No candidate is left.",
     dropped: ({ copies, lost_a_kept_term: lost, no_chinese: none }) =>
       [copies && `${many(copies, "copy", "copies")} of the sentence left out`, lost && `${lost} that lost a term left out`, none && `${none} without Chinese left out`].filter(Boolean).join("; "),
-    absent: (terms) => `Terms to keep that this sentence does not have: ${terms.join(", ")}`,
+    absent: (terms) => `Terms to keep that are not in this sentence: ${terms.join(", ")}`,
     histogram: (name) => `Distribution of ${name.toLowerCase()}`, between: (low, high, n) => `${low} to ${high}: ${many(n, "pair", "pairs")}`,
     stage: "Stage", origin: "Origin", split: "Split", rated: "Rating", text: "Text contains", from: "from", to: "to",
     any: "any", filter: "Apply", reset: "Reset", filters: "Filters and distributions", more: "More", sample: "Random pairs", sorted: "All pairs",
     export_csv: "Export CSV", export_parquet: "Export Parquet", pairs: (n) => many(n, "pair", "pairs"),
-    shown: (n, all) => `${n.toLocaleString("en")} of ${many(all, "pair", "pairs")}`, sampled: (n, all) => `${n.toLocaleString("en")} at random of ${many(all, "pair", "pairs")}`,
+    shown: (n, all) => `${n.toLocaleString("en")} of ${many(all, "pair", "pairs")}`, sampled: (n, all) => `${n.toLocaleString("en")} random pairs of ${all.toLocaleString("en")}`,
     details: "Details", no_rows: "No pairs match.", report: "Report", pair_link: "Link to this pair",
     keep_pair: "Keep", reject_pair: "Reject", verdict: "Verdict", verdicts: (k, r) => `${k} kept, ${r} rejected`, export_verdicts: "Export verdicts",
     unreachable: "The service cannot be reached.", api: "API",
     reasons: {
-      null: "A sentence is missing.", undecodable: "A sentence has bytes that are not characters.", empty: "A sentence is empty.",
-      too_short: "Shorter than the metric was made for: take the numbers with care.", too_long: "A sentence is too long.",
-      no_han: "There is no Chinese in it.", identical: "The two are identical.", nothing_good_enough: "No rewording was good enough.",
+      null: "A sentence is missing.", undecodable: "A sentence has bytes that cannot be decoded.", empty: "A sentence is empty.",
+      too_short: "Shorter than the metric is made for: treat the numbers with care.", too_long: "A sentence is too long.",
+      no_han: "A sentence has no Chinese.", identical: "The sentences are identical.", nothing_good_enough: "No rewording was good enough.",
     },
   },
   zh: {
@@ -98,8 +98,8 @@ export const TEXTS = {
   },
 };
 
-// What the metric gives as reasons, in English (udfs/meaning/reasons.ini): the words before the colon name the
-// judgement, quotation marks hold words of the sentences. Chinese has them by their form.
+// The metric gives its reasons in English (udfs/meaning/reasons.ini): the word before the colon names the
+// judgement, and quotation marks enclose words of the sentences. Each form has its Chinese.
 const FORMS = [
   [/^100% of the shared words stand in the same order$/, () => "共有词语的顺序完全没变"],
   [/^(\d+%) of the shared words stand in the same order$/, (m) => `${m[1]} 的共有词语顺序没变`],
@@ -129,30 +129,30 @@ export function reasonIn(language, reason) {
   return { judgement, text: form ? form[1](english.match(form[0])) : english, terms };
 }
 
-// What the service says is wrong, in Chinese; English is as the service says it.
+// The service's error messages in Chinese; in English they are shown unchanged.
 const ERRORS = [
   [/^line ([\d,]+): (\d+) cells, but (\d+) columns$/, (m) => `第 ${m[1]} 行有 ${m[2]} 个单元格，而表头有 ${m[3]} 列。`],
   [/^line ([\d,]+): not (\S+); perhaps \?encoding=(\S+)$/, (m) => `第 ${m[1]} 行不是 ${m[2]} 编码，请试试 ${m[3]}。`],
   [/^line ([\d,]+): a NUL character$/, (m) => `第 ${m[1]} 行含有空字符（NUL）。`],
   [/^line ([\d,]+): /, (m) => `第 ${m[1]} 行的引号或分隔符有误。`],
   [/^expected one column (\S+), found (.*)$/, (m) => `须有且只有一列“${m[1]}”，表中有：${m[2] === "none" ? "无" : m[2]}。`],
-  [/^column (\S+): the answer has one of this name$/, (m) => `列名“${m[1]}”与评分结果的列名相同，请改名。`],
+  [/^column (\S+): the answer adds a column of this name$/, (m) => `列名“${m[1]}”与评分结果的列名相同，请改名。`],
   [/^no rows below the header$/, () => "表头下没有数据。"],
-  [/^not a workbook of Excel/, () => "不是 Excel 工作簿（.xlsx）。"],
+  [/^not an Excel workbook/, () => "不是 Excel 工作簿（.xlsx）。"],
   [/^([\d,]+) rows: at most ([\d,]+) a table$/, (m) => `表格有 ${m[1]} 行，最多 ${m[2]} 行。`],
   [/^([\d,]+) (?:pairs|texts): at most ([\d,]+)/, (m) => `一次最多 ${m[2]} 条，收到 ${m[1]} 条。`],
-  [/^a body of more than ([\d,]+) bytes$/, (m) => `内容超过 ${m[1]} 字节。`],
-  [/^a bearer token is needed, and this is none$/, () => "访问令牌不正确。"],
+  [/^the body has more than ([\d,]+) bytes$/, (m) => `内容超过 ${m[1]} 字节。`],
+  [/^a bearer token is needed; this one is wrong$/, () => "访问令牌不正确。"],
   [/^a bearer token is needed$/, () => "需要访问令牌。"],
   [/^too many (requests|pairs) a minute$/, () => "请求过于频繁，请稍后再试。"],
-  [/^[\d,]+ wait already$/, () => "排队的请求太多，请稍后再试。"],
+  [/^[\d,]+ items are already waiting$/, () => "排队的请求太多，请稍后再试。"],
   [/^not done within ([\d.]+) s/, (m) => `${m[1]} 秒内没有完成，请缩小范围或稍后再试。`],
-  [/^the service (?:is about to end|has ended)$/, () => "服务正在停止。"],
+  [/^the service (?:is shutting down|has shut down)$/, () => "服务正在停止。"],
   [/^n: at most (\d+) candidates/, (m) => `候选数最多 ${m[1]} 个。`],
   [/keep: expected terms of 2 to 40 characters/, () => "不可改动的词语须为 2 到 40 个字。"],
   [/^no such pair$/, () => "没有这个句对。"],
   [/^this run or release has no report$/, () => "没有报告。"],
-  [/^an error of the service/, () => "服务出错，详见其日志。"],
+  [/^an error in the service/, () => "服务出错，详见其日志。"],
 ];
 
 export function errorIn(language, message) {

@@ -104,7 +104,7 @@ def test_a_wrong_address_or_method(service, method, path, status):
 
 def test_an_error_that_nobody_thought_of_shows_nothing(service, capfd):
     answer = service.ask("/v1/double", {"numbers": [0]})
-    assert answer.error() == (500, "internal", "an error of the service, which its log explains")
+    assert answer.error() == (500, "internal", "an error in the service; its log explains it")
 
 
 def test_the_document_describes_every_route(app):
@@ -179,7 +179,10 @@ def test_what_is_no_http_ends_one_connection_alone(service, sent):
 def test_without_a_model_paraphrase_says_so():
     with serving(make_app([Doubling()], ServiceSettings())) as service:
         message = service.ask("/v1/paraphrase", {"text": "今天"}).error()[2]
-        assert message == "this service has no model that writes; gaixie serve starts one that has"
+        assert (
+            message
+            == "this service has no model that writes; gaixie serve starts a service with one"
+        )
 
 
 @pytest.fixture
@@ -220,7 +223,7 @@ def test_a_full_queue_answers_429_and_what_takes_too_long_503(held):
         second.sendall(double([1, 2]))
         wait_for(lambda: part.batcher.length == 2, "its items")
         full = service.ask("/v1/double", {"numbers": [3, 4]})
-        assert full.error() == (429, "too_many", "2 wait already")
+        assert full.error() == (429, "too_many", "2 items are already waiting")
         part.timeout = 0.05
         late = service.ask("/v1/double", {"numbers": [3]})
         assert late.error() == (503, "unavailable", "not done within 0.05 s")

@@ -57,7 +57,7 @@ def test_half_a_head_is_closed_and_logged_once(port, capfd):
         assert received(one) == received(other) == b""
         third.sendall(HALF)  # the next head of a connection that was answered
         assert received(third) == b""
-    assert capfd.readouterr().err == "a connection without a whole request in 0.5 s was closed\n"
+    assert capfd.readouterr().err == "closed a connection that sent no complete request in 0.5 s\n"
 
 
 def test_a_head_that_comes_in_pieces_is_answered(port):
@@ -75,4 +75,4 @@ def test_no_more_connections_than_the_process_has_files_for(port, capfd):
             assert received(connection) == b""
     with connect(port, WHOLE) as later:
         assert received(later).startswith(b"HTTP/1.1 200")
-    assert "4 connections are open: no more are taken\n" in capfd.readouterr().err
+    assert "4 connections are open; no more are accepted\n" in capfd.readouterr().err

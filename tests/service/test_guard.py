@@ -83,7 +83,7 @@ def test_tokens_are_read_from_the_environment(monkeypatch, tmp_path):
         ("a-token-of-anna-1", "entry 1: expected NAME=TOKEN"),
         ("anna=a-token-of-anna-1 =a-token-of-bert-2", "entry 2: expected NAME=TOKEN"),
         ("anna=secret", "anna: expected 16 or more ASCII characters"),
-        ("a=a-token-of-anna-1 b=a-token-of-anna-1", "b: it, or its token, is there twice"),
+        ("a=a-token-of-anna-1 b=a-token-of-anna-1", "b: the name or its token is given twice"),
     ],
 )
 def test_a_wrong_entry_is_named_and_not_shown(monkeypatch, text, said):
@@ -109,7 +109,7 @@ def test_a_body_that_is_too_large_is_read_and_refused(small, size, chunked):
     connection.request("POST", "/v1/double", sent, {"Content-Type": "application/json"})
     response = connection.getresponse()
     assert response.status == 413
-    assert json.load(response)["error"]["message"] == "a body of more than 1,000 bytes"
+    assert json.load(response)["error"]["message"] == "the body has more than 1,000 bytes"
     connection.close()
 
 

@@ -157,7 +157,7 @@ def test_an_end_that_takes_too_long_is_cut_short(start, workers):
     service.process.terminate()
     assert service.process.wait(60) == 0
     thread.join()
-    assert outcome[0]["error"] == {"code": "unavailable", "message": "the service has ended"}
+    assert outcome[0]["error"] == {"code": "unavailable", "message": "the service has shut down"}
 
 
 @pytest.mark.long
@@ -171,7 +171,7 @@ def test_a_worker_that_hangs_is_killed_at_the_end(start):
         service.process.terminate()
         assert service.process.wait(60) == 0
     all_end(family)
-    assert "does not end; it is killed" in service.said()[1]
+    assert "did not stop; killing it" in service.said()[1]
 
 
 @pytest.mark.long
@@ -223,7 +223,7 @@ def test_a_worker_that_an_interruption_ends_has_not_died(monkeypatch, tmp_path, 
     supervisor.should_exit, supervisor.signal_queue = threading.Event(), []
     worker = SimpleNamespace(pid=4_194_305)  # above the highest number of a process
     supervisor._gone(worker)
-    assert capsys.readouterr().err == "worker 4194305 has died; another one takes its place\n"
+    assert capsys.readouterr().err == "worker 4194305 has died; starting another\n"
     supervisor.signal_queue.append(signal.SIGINT)
     supervisor._gone(worker)
     assert capsys.readouterr().err == ""
@@ -248,7 +248,7 @@ def test_a_killed_worker_loses_its_own_connections_alone(start):
     os.kill(killed, signal.SIGKILL)
     thread.join()
     assert isinstance(lost[0], OSError | http.client.HTTPException)
-    wait_for(lambda: "another one takes its place" in "".join(service.said()), "the news")
+    wait_for(lambda: "starting another" in "".join(service.said()), "the news")
     for _ in range(20):  # whoever comes now is answered, whether the next one is there or not
         assert service.ask("/health").status == 200
     service.go(name)
@@ -296,7 +296,7 @@ def test_the_counters_are_those_of_all_processes(start):
     asked = len([*service.folder.glob("*.begun")])
     wait_for(lambda: answered() == asked, "what both have counted", service.process)
     os.kill(next(iter(under_way)), signal.SIGKILL)
-    wait_for(lambda: "another one takes its place" in "".join(service.said()), "the news")
+    wait_for(lambda: "starting another" in "".join(service.said()), "the news")
     assert answered() == asked  # a counter never falls
 
 

@@ -141,11 +141,14 @@ PAIR_ROW = [LONG, LONG[::-1]]
         (b"", "expected one column source, found none"),
         (b"source,paraphrase\n", "no rows below the header"),
         (b"source,source,text\n1,2,3\n", "expected one column source, found source, source, text"),
-        (b"source,paraphrase,meaning\n1,2,3\n", "column meaning: the answer has one of this name"),
+        (
+            b"source,paraphrase,meaning\n1,2,3\n",
+            "column meaning: the answer adds a column of this name",
+        ),
         (b"source,paraphrase\n1,2\n1,2,3\n", "line 3: 3 cells, but 2 columns"),
         (b'source,paraphrase\n"a,2\n', "line 2: unexpected end of data"),
         (b"source,paraphrase\n1,2\n\xff,3\n", "line 3: not gb18030; perhaps ?encoding=utf-8"),
-        (b"PK\3\4 and no workbook", "not a workbook of Excel (.xlsx)"),
+        (b"PK\3\4 and no workbook", "not an Excel workbook (.xlsx)"),
         (b"source,paraphrase\n" + b"1,2\n" * 301, "301 rows: at most 300 a table"),
     ],
 )

@@ -120,7 +120,7 @@ def test_scores_follow_what_is_typed(open_page):
     assert page.locator("#score-result .card").count() == 0
     page.fill("#rewrite", "hi there")
     page.fill("#source", "hello")
-    page.wait_for_selector("text=There is no Chinese in it.")
+    page.wait_for_selector("text=A sentence has no Chinese.")
 
 
 def test_a_result_is_copied_whole(open_page):
@@ -167,7 +167,9 @@ def test_paraphrases(open_page):
     page.click("#paraphrase-form .main")
     page.wait_for_selector("text=2 sentences done.")
     assert texts(page, "#paraphrase-results h2") == [source for source, _ in LEARNT]
-    assert "does not have: 昨天" in page.inner_text("#paraphrase-results section:first-of-type")
+    assert "not in this sentence: 昨天" in page.inner_text(
+        "#paraphrase-results section:first-of-type"
+    )
     second = "#paraphrase-results section:nth-of-type(2) .head + .sentence"
     assert all("昨天" in sentence for sentence in texts(page, second))
     card = page.locator("#paraphrase-results .card").first
@@ -182,7 +184,7 @@ def test_paraphrases(open_page):
     card.locator("textarea").fill("我们去公园散步，那里的花今天开得好看极了。")
     until(page, lambda: card.locator(".whole").inner_text() != before)
     assert card.locator("textarea").evaluate("own => own === document.activeElement")
-    page.click("text=What writes here")
+    page.click("text=About this model")
     assert page.inner_text("#card").strip()
     page.fill("#texts", "\n".join([LEARNT[0][0]] * 200))
     page.click("#paraphrase-form .main")
@@ -201,7 +203,7 @@ def test_the_page_says_what_writes_and_how_good_it_is(open_page):
         [model] = service.ask("/v1/models").json["models"]
         said = [model["card"], model["card_zh"]]
         page = open_page("/#paraphrase", url=service.url)
-        page.click("text=What writes here")
+        page.click("text=About this model")
         assert page.inner_text("#card") == said[0]
         page.click("#language")
         assert page.inner_text("#card") == said[1]

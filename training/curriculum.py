@@ -39,18 +39,17 @@ from gaixie.udfs.storage.settings import Options
 
 
 class Command(Options):
-    """What is trained, and whether it goes on."""
+    """What to train, and whether to continue."""
 
     config: str = Field(title="YAML")
-    """A path or a URI."""
+    """File of settings: a path or a URI."""
     set: list[str] = Field(default=[], title="KEY=VALUE")
-    """A setting in place of the file's; KEY.SUB for one of a section. May be given several
-    times."""
+    """Override a setting of the file; KEY.SUB for one of a section. May be repeated."""
     resume: Literal["auto", "never"] = "auto"
-    """auto: from the newest checkpoint in the output or the mirror, if there is one; never: refuse
-    an output or a mirror that has one."""
+    """auto: continue from the newest checkpoint in the output or the mirror, if there is one;
+    never: refuse an output or a mirror that has one."""
     dry_run: bool = False
-    """Check everything, say what would be trained, stop."""
+    """Check everything, print what would be trained, and stop."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -82,7 +81,7 @@ def _ending(error: BaseException) -> int:
     if number := interrupts.of(error):
         if interrupts.tells():
             word = interrupts.WORDS[number]
-            say(f"{word}: the same command goes on from the last checkpoint")
+            say(f"{word}: the same command continues from the last checkpoint")
         return 128 + number
     if isinstance(error, torch.OutOfMemoryError):
         say("curriculum: error: out of GPU memory: lower batch.micro_pairs")

@@ -69,11 +69,11 @@ class Evaluation(Options):
     source: str = Field(default="source", title="COLUMN")
     """Column of the sources."""
     system: list[str] = Field(default=[], title="NAME=COLUMN")
-    """A column of the table; may be given several times, as the next two."""
+    """A system in a column of the table; may be repeated, as the next two."""
     generations: list[str] = Field(default=[], title="NAME=FILE")
-    """What training/generate.py wrote: columns source and paraphrase."""
+    """A system in a file that training/generate.py wrote: columns source and paraphrase."""
     model: list[str] = Field(default=[], title="NAME=FOLDER")
-    """A model, which writes the paraphrases now."""
+    """A model that writes the paraphrases now."""
     output: Path
     """Folder of the report."""
     metrics: str | None = Field(
@@ -82,22 +82,22 @@ class Evaluation(Options):
         description=f"Metrics beside SPScore-zh; without it {','.join(METRICS[1:])}",
     )
     reference: list[str] = Field(default=[], title="COLUMN")
-    """A person's paraphrases; may be given several times."""
+    """Column of a person's paraphrases; may be repeated."""
     reference_metrics: str | None = Field(
         default=None,
         title="NAMES",
         description=f"Metrics against references; without it {','.join(references.METRICS)}",
     )
     encoder: str | None = None
-    """Encoder of the metrics that have one: a folder, or a name in the cache."""
+    """Encoder of the metrics that need one: a folder, or a name in the cache."""
     limit: int | None = Field(default=None, ge=1)
     """Only the first N rows."""
     close_spaces: bool = False
-    """Take out spaces beside Chinese characters."""
+    """Remove spaces beside Chinese characters."""
     samples: int = Field(default=1_000, ge=1)
     """Resamples of the bootstrap."""
     cases: int = Field(default=5, ge=0)
-    """Sources that the report shows whole."""
+    """Sources that the report shows with all paraphrases."""
     seed: int = 0
     """Seed of resamples and cases."""
 
@@ -106,7 +106,7 @@ def main(argv: list[str] | None = None) -> int:
     """Runs the script and returns its exit code."""
     parser = make_parser("evaluate.py", __doc__)
     add_command(parser, Evaluation, positional=("pairs",))
-    add_decoding(parser.add_argument_group("of --model"), leave_out=NOT_ASKED)
+    add_decoding(parser.add_argument_group("options of --model"), leave_out=NOT_ASKED)
     args = parser.parse_args(argv)
     return run_command("evaluate", lambda: evaluate(args))
 
@@ -130,7 +130,7 @@ def evaluate(args: argparse.Namespace) -> None:
         *(options.pairs, options.source, [*columns, *options.reference]),
         *(options.limit, options.close_spaces),
     )
-    systems = [System(COPY, "each source as it is", [*sources])]
+    systems = [System(COPY, "each source unchanged", [*sources])]
     systems += from_columns(options.system, texts)
     people = {column: texts[column] for column in options.reference}
     systems += [

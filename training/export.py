@@ -34,9 +34,9 @@ class Export(Options):
     model: str
     """Folder or URI of the model and its tokenizer."""
     output: str = Field(title="FOLDER")
-    """A folder or a URI."""
+    """Folder or URI of the exported model."""
     quantization: Literal["int8", "float32", "bfloat16"] = "int8"
-    """What the weights are rounded to."""
+    """Type of the exported weights."""
 
 
 def main(argv: list[str] | None = None) -> int:

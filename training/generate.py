@@ -81,7 +81,7 @@ class Files(Options):
     output: str = Field(
         default=STANDARD,
         title="FILE",
-        description=f"A file of {', '.join(WRITTEN)}, which appears when all is done; - prints TSV",
+        description=f"A file of {', '.join(WRITTEN)}, which appears once all is done; - prints TSV",
     )
 
 

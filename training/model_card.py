@@ -44,11 +44,11 @@ class Command(About):
     model: Path
     """Folder of the model and its tokenizer."""
     evaluation: Path | None = None
-    """What training/evaluate.py left of it."""
+    """Output of training/evaluate.py for it."""
     folder: Path | None = Field(default=None, title="OUT")
-    """The folder to upload; without it the card in MODEL is written anew."""
+    """The folder to upload; without it, the card in MODEL is rewritten."""
     overwrite: bool = False
-    """Replace a model that stands in OUT."""
+    """Replace an earlier model in OUT."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -63,7 +63,7 @@ def run(about: Command) -> None:
     """Runs the command: reads, renders, writes."""
     model = about.model
     if not (model / "config.json").is_file():
-        raise FileNotFoundError(f"{model}: is no model folder, for it has no config.json")
+        raise FileNotFoundError(f"{model}: not a model folder: it has no config.json")
     training = read_training(model)
     figures = read_figures(about.evaluation, model) if about.evaluation else None
     if about.folder is None:

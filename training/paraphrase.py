@@ -1,8 +1,8 @@
 """Paraphrases sentences by checked edits; needs no PyTorch and no model of your own.
 
   gaixie paraphrase "会议原定周四举行，但因为暴雨推迟到了下周。"
-  gaixie paraphrase -n 3 --degree 2 "…"                 1: a light touch; 5: as much as may be
-  gaixie paraphrase --keep 图书馆 "…"                    a term that stays; may be repeated
+  gaixie paraphrase -n 3 --degree 2 "…"                 1: a light touch; 5: as much as possible
+  gaixie paraphrase --keep 图书馆 "…"                    a term that must not change
   gaixie paraphrase sentences.txt                       TSV on standard output
   gaixie paraphrase corpus.parquet --column source --output paraphrases.parquet
   cat sentences.txt | gaixie paraphrase -
@@ -68,10 +68,10 @@ def paraphrase(args: argparse.Namespace) -> int:
     first = args.sentences[0]
     if first == STANDARD or first.endswith(READ):
         if len(args.sentences) > 1:
-            raise ValueError(f"{args.sentences[1]}: expected one file, or sentences alone")
+            raise ValueError(f"{args.sentences[1]}: expected one file, or only sentences")
         return _paraphrase_file(first, args, wanted)
     if args.output != STANDARD:
-        raise ValueError("--output: for sentences of a file; put them into one")
+        raise ValueError("--output: only valid for a file of sentences")
     answers = _load(args)(args.sentences, wanted)
     for text, own in zip(args.sentences, answers, strict=True):
         for one in own:
@@ -132,23 +132,23 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         help=f"sentences, or a file of {', '.join(READ)}, or - for standard input",
     )
     add("-n", type=positive, default=1, metavar="N", help="paraphrases of a sentence (%(default)s)")
-    add("--degree", type=int, default=DEGREES, metavar="1-5", help="of change (%(default)s)")
+    add("--degree", type=int, default=DEGREES, metavar="1-5", help="degree of change (%(default)s)")
     add(
         "--keep",
         action="append",
         default=[],
         metavar="TERM",
-        help="a term that stays; may be repeated",
+        help="a term that must not change; may be repeated",
     )
-    add("--seed", type=int, default=0, metavar="N", help="of what is drawn (%(default)s)")
-    add("--endpoint", metavar="URL", help="an OpenAI-compatible service that is asked first")
-    add("--model", metavar="NAME", help="of the service")
-    add("--column", default="source", help="of the sentences in a table (%(default)s)")
+    add("--seed", type=int, default=0, metavar="N", help="of random choices (%(default)s)")
+    add("--endpoint", metavar="URL", help="an OpenAI-compatible service to ask first")
+    add("--model", metavar="NAME", help="the service's model")
+    add("--column", default="source", help="column of the sentences in a table (%(default)s)")
     add(
         "--output",
         default=STANDARD,
         metavar="FILE",
-        help=f"{', '.join(WRITTEN)}, there when all is done; standard output if not given",
+        help=f"{', '.join(WRITTEN)}, complete once all is done; standard output if not given",
     )
     return parser.parse_args(argv)
 

@@ -52,18 +52,18 @@ class PairSettings(Frozen):
     ``data``."""
 
     min_meaning: Floor | None = None
-    """Judged meaning, as the run has it: pairs below it are passed over. Likewise:"""
+    """Minimum judged meaning: pairs below it are left out. Likewise min_fluency."""
     min_fluency: Floor | None = None
     max_self_bleu: float | None = Field(default=None, ge=0, le=100)
-    """Pairs whose paraphrase has a higher Self-BLEU, of words, are passed over. MultiPIT (Dou et
-    al. 2022) leaves out what is above 14, so that the model learns to change more."""
+    """Maximum Self-BLEU of words: pairs above it are left out. MultiPIT (Dou et al. 2022) leaves
+    out pairs above 14, so that the model learns to change more."""
     max_partners: int | None = Field(default=None, ge=1)
-    """Pairs of a source in a block, drawn anew for each epoch; None: all."""
+    """Maximum pairs of a source in a block, drawn anew for each epoch; None: all."""
     weights: dict[str, Annotated[float, Field(ge=0)]] = Field(default={})
     """How often the pairs of an origin count: 2 is twice, 0.5 every other one by chance. Default:
     1."""
     degrees: bool = False
-    """Tell the model the degree of change of each pair, so that it can be asked for one."""
+    """Give the model each pair's degree of change, so that it can be asked for one."""
 
     @model_serializer(mode="wrap")
     def _unless_set(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -76,20 +76,20 @@ class Noise(Frozen):
     """What is done to a sentence that a model learns to restore."""
 
     mask: Share = 0.3
-    """Share of the tokens that are hidden."""
+    """Share of the tokens to mask."""
     span: float = Field(default=3.0, gt=0)
-    """Mean tokens of a hidden span."""
+    """Mean tokens of a masked span."""
     shuffle: float = Field(default=2.0, ge=0)
-    """Chunks move by less than so many places; at 0 or 1 none does."""
+    """Chunks move by fewer places than this; at 0 or 1 none moves."""
 
 
 class DenoisingSettings(Noise):
     """The section ``denoising`` of conf/curriculum.yaml."""
 
     sentences: dict[str, str] = Field(default={})
-    """Parquet files or folders of plain sentences: the column by the path or URI."""
+    """Maps Parquet files or folders of plain sentences, a path or URI, to their column."""
     pairs: bool = True
-    """Also the distinct sentences of the training pairs."""
+    """Also restore the distinct sentences of the training pairs."""
 
     @model_validator(mode="after")
     def _some(self) -> DenoisingSettings:
@@ -104,7 +104,7 @@ class BatchSettings(Frozen):
     mix: Share = 0.0
     """Share of the pairs that come from earlier stages, drawn anew for every block."""
     block_rows: int = Field(default=500_000, ge=1)
-    """About how many pairs are in memory, and shuffled, at a time; a row group at least."""
+    """Approximate pairs in memory, and shuffled, at a time; at least a row group."""
 
 
 class StreamSettings(BatchSettings):
@@ -125,7 +125,7 @@ class Limits(Frozen):
     patience: int = Field(default=3, ge=1)
     """Readable evaluations in a row without an improvement that end a stage."""
     min_delta: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """SPScore-zh: how much more than this the best has to be exceeded by."""
+    """An improvement of SPScore-zh must exceed this."""
     max_steps: int | None = Field(default=None, ge=1)
     """Optimiser steps of one stage."""
     max_seconds: float | None = Field(default=None, gt=0)
@@ -252,7 +252,7 @@ class Settings(Strict):
     @model_validator(mode="after")
     def _own(self) -> Settings:
         if not self.curriculum and not self.denoising:
-            raise ValueError("curriculum: expected a stage, as there is no denoising")
+            raise ValueError("curriculum: expected a stage, since there is no denoising")
         for number in self.stages:
             if number not in self.numbers:
                 raise ValueError(f"stages: there is no stage {number} in the curriculum")
@@ -261,10 +261,10 @@ class Settings(Strict):
                 "tokenizer: null is the pretrained model's, but model.pretrained is null too"
             )
         if self.cache is not None and "://" in self.cache:
-            raise ValueError(f"cache: expected a folder of this machine, not {self.cache}")
+            raise ValueError(f"cache: expected a folder on this machine, not {self.cache}")
         if self.tokenizer is None and (self.denoising or self.data.degrees):
             name = "denoising" if self.denoising else "data.degrees"
-            raise ValueError(f"{name}: needs our tokenizer, but tokenizer is null")
+            raise ValueError(f"{name}: needs Gaixie's tokenizer, but tokenizer is null")
         if self.evaluation.degree is not None and not self.data.degrees:
             raise ValueError("evaluation.degree: needs data.degrees")
         return self

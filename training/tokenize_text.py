@@ -50,7 +50,7 @@ PLACES = "geographical name"  # the class of place names in a vocabulary
 
 
 class Make(Options):
-    """A tokenizer from a vocabulary."""
+    """Makes a tokenizer from a vocabulary."""
 
     vocabulary: str
     """vocabulary.tsv of jobs/build_vocabulary.py: a path, s3:// or s3a://."""
@@ -59,21 +59,21 @@ class Make(Options):
     entities: str = Field(default=str(CONFIG), title="YAML")
     """Kinds of entities of fixed form."""
     words: int = Field(default=60_000, ge=0)
-    """At most so many words, the most frequent ones."""
+    """Maximum number of words, the most frequent ones."""
     common_characters: bool = False
-    """Make the 3,755 characters of GB 2312's first level tokens, beside those of all the words.
-    Others are spelled in bytes, and a small model does not spell well."""
+    """Also make the 3,755 characters of GB 2312's first level tokens, besides those of the words.
+    Other characters are spelled in bytes, and a small model does not spell well."""
     word_characters: int = Field(default=4, ge=1, title="K")
     """Unknown words of K characters or more are entities."""
     locations: str = Field(default="gazetteer", title="NAMES")
-    """Place names, which become <location_1>: gazetteer (built in), vocabulary (its geographical
-    names, by the tagger that it was made with), a file with a column word, or none."""
+    """Place names, which become <location_1>: gazetteer (built in), vocabulary (names that its
+    tagger marked as geographical), a file with a column word, or none."""
     indices: int = Field(default=16, ge=1)
-    """Entities of one kind in a sentence; further ones are spelled."""
+    """Maximum entities of one kind in a sentence; further ones are spelled."""
 
 
 class Show(Options):
-    """One sentence as coloured tokens."""
+    """Shows one sentence as coloured tokens."""
 
     tokenizer: str
     """Folder of the tokenizer."""
@@ -95,23 +95,23 @@ class _Corpus(Options):
 
 
 class File(_Corpus):
-    """A JSON line for each sentence: ids, tokens and entity table."""
+    """Writes a JSON line for each sentence: ids, tokens and entity table."""
 
     output: Path = Field(title="JSONL")
-    """File of the lines."""
+    """Output file."""
     processes: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1)
     """Processes that tokenize."""
 
 
 class Report(_Corpus):
-    """Statistics over a corpus, beside a tokenizer of characters and a BPE of the same size."""
+    """Reports statistics of a corpus, beside a tokenizer of characters and a BPE of equal size."""
 
     processes: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1)
     """Processes that tokenize."""
 
 
 class Pairs(_Corpus):
-    """How many entities of the sources their paraphrases keep, and how many of those come back."""
+    """Counts how many of the sources' entities the paraphrases keep and decoding gives back."""
 
     column: str = "source"
     """Column of the sources."""

@@ -35,13 +35,13 @@ class WarmStart(Options):
     from_: str = Field(default="models/bge-small-zh", title="BERT")
     """A BERT of transformers, by folder or name."""
     decoder_layers: int | None = Field(default=None, ge=1)
-    """Layers of the decoder; as many as the encoder has if not given."""
+    """Layers of the decoder; by default as many as the encoder has."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """Dropout of the model."""
     seed: int = 13
     """Seed of the embeddings of tokens without a character."""
     output: str = Field(title="FOLDER")
-    """A folder or a URI."""
+    """Folder or URI of the new model."""
 
 
 def main(argv: list[str] | None = None) -> int:

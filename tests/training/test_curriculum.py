@@ -234,7 +234,7 @@ def test_a_finished_run_is_finished(whole, bench, capsys):
     files = [whole / "log.jsonl", whole / "model/model.safetensors"]
     before = [(file.read_bytes(), file.stat()) for file in files]
     assert call("--config", str(bench.folder / "whole.yaml")) == 0
-    assert "finished at step 24, before" in capsys.readouterr().out
+    assert "already finished at step 24" in capsys.readouterr().out
     assert [(file.read_bytes(), file.stat().st_ino) for file in files] == [
         (text, stat.st_ino) for text, stat in before
     ]
@@ -300,7 +300,7 @@ def under_deepspeed(bench) -> UnderDeepSpeed:
     wait_for(lambda: len(lines(outputs["zero2"])) >= 7, "a step of stage 2", process)
     process.terminate()  # the launcher hands it on
     said, _ = process.communicate()
-    assert f"stopped at step {len(lines(outputs['zero2']))}, which is saved" in said
+    assert f"stopped at step {len(lines(outputs['zero2']))}, whose checkpoint is saved" in said
 
     shutil.copytree(outputs["zero2"], bench.folder / "fewer")
     (*_, last) = sorted((bench.folder / "fewer/checkpoints").glob("step-*"))
@@ -430,7 +430,7 @@ def test_stopped_then_resumed_by_two_of_which_one_dies_then_by_one(whole, bench)
     said, _ = process.communicate()
     assert process.returncode == 143
     stopped = len(lines(output))
-    assert f"stopped at step {stopped}, which is saved" in said
+    assert f"stopped at step {stopped}, whose checkpoint is saved" in said
     assert (output / f"checkpoints/step-{stopped:08}").is_dir()
 
     process = start(two_processes("--config", config))
@@ -455,7 +455,7 @@ def test_a_process_whose_launcher_is_gone_saves_and_ends(bench):
     wait_for(lambda: len(lines(output)) >= 2, "step 2", process)
     process.terminate()
     said, _ = process.communicate()  # until the last that writes there has ended
-    assert f"stopped at step {len(lines(output))}, which is saved" in said
+    assert f"stopped at step {len(lines(output))}, whose checkpoint is saved" in said
 
 
 def test_a_disk_that_is_full_leaves_the_last_checkpoint(whole, bench, capsys):
@@ -471,7 +471,7 @@ def test_a_disk_that_is_full_leaves_the_last_checkpoint(whole, bench, capsys):
         line = refused(capsys, "--config", config)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert "step-00000024: the checkpoint could not be written" in line
+    assert "step-00000024: cannot write the checkpoint" in line
     assert [path.name for path in (output / "checkpoints").glob("step-*")] == ["step-00000020"]
     assert call("--config", config) == 0
     assert losses(output) == losses(whole)
@@ -491,7 +491,7 @@ def test_a_run_goes_on_from_its_mirror(whole, bench, store, monkeypatch, capsys)
     for name, value in store.environment().items():
         monkeypatch.setenv(name, value)
     assert call("--config", config) == 0
-    assert "goes on from" in capsys.readouterr().out
+    assert "continuing from" in capsys.readouterr().out
     assert steps(output) == steps(whole)
     assert losses(output) == losses(whole)
     keys = store.keys("curriculum/")
@@ -543,9 +543,9 @@ def test_nan_stops_and_names_the_batch(bench, capsys):
         ("learning_rat=1", "--set learning_rat=1: learning_rat: no such setting"),
         ("stages.4.mix=0.1", "stages: there is no stage 4 in the curriculum"),
         ("curriculum=[[1], [1, 2]]", "curriculum: expected lists of stages, each of 0 to 3 at"),
-        ("curriculum=[]", "curriculum: expected a stage, as there is no denoising"),
+        ("curriculum=[]", "curriculum: expected a stage, since there is no denoising"),
         ("data.validation=0", "stage 1 has no validation pair"),
-        ("cache=s3://bucket/tokens", "cache: expected a folder of this machine, not s3://bucket/"),
+        ("cache=s3://bucket/tokens", "cache: expected a folder on this machine, not s3://bucket/"),
     ],
 )
 def test_bad_settings(bench, capsys, assignment, message):
@@ -622,9 +622,7 @@ def _writes_what_it_is_told(generator: Generator) -> None:
 def test_deepspeed_refuses_another_number_of_processes(under_deepspeed):
     done = under_deepspeed.refused
     assert done.returncode == 1  # accelerate's, for the process's 2
-    assert "saved by 2 processes, but these are 1; under DeepSpeed they have to be as many" in (
-        done.stderr
-    )
+    assert "saved by 2 processes, but there are 1; DeepSpeed needs the same number" in (done.stderr)
 
 
 def test_an_output_of_other_settings(whole, bench, capsys):
@@ -637,7 +635,7 @@ def test_an_output_of_other_settings(whole, bench, capsys):
         assert f"saved with {name} " in line
         assert "step-00000024: " in line
     line = refused(capsys, "--config", config, "--resume", "never")
-    assert "has checkpoints already" in line
+    assert "already has checkpoints" in line
 
 
 def test_denoising_alone(bench):

@@ -280,7 +280,7 @@ MISTAKES = {
     "{pairs} --system mt --metrics bleux": "unknown metric 'bleux': did you mean bleu",
     "{pairs} --system mt --metrics bleu": "bleu-free reads the source in its place",
     "{pairs} --system mt --system mt=human": "the name 'mt' is given to two systems",
-    "{pairs} --system copy=mt": "a system cannot be called 'copy'",
+    "{pairs} --system copy=mt": "a system cannot be named 'copy'",
     "{pairs} --model m={tmp}/none": "none: no such folder",
     "{pairs} --system mt --reference-metrics bleu": "--reference-metrics without --reference",
     "{pairs} --generations g={tmp}/none.tsv": "none.tsv: no such file",

@@ -240,7 +240,7 @@ def test_data_that_is_gone(output, tmp_path, capsys):
     path = tmp_path / "trained/settings.yaml"
     path.write_text(path.read_text().replace("runs/monday", "runs/tuesday"))
     assert main([str(tmp_path / "trained/model"), "--folder", str(tmp_path / "out")]) == 0
-    assert "card: nothing of the data but its name" in capsys.readouterr().err
+    assert "card: states only the name of the data" in capsys.readouterr().err
     assert "## Data\n\nTuesday.\n" in (tmp_path / "out/README.md").read_text("utf-8")
 
 
@@ -249,13 +249,13 @@ def test_a_training_does_not_end_for_its_card(output, tmp_path, capsys):
     (tmp_path / "trained/settings.yaml").unlink()
     write_plain_card(tmp_path / "trained/model", tmp_path / "trained")
     [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("card: left out: ")
+    assert line.startswith("card: not written: ")
 
 
 MISTAKES = {
-    "{tmp}/bare": f"bare: has no {FILE}, and lies in no folder that training/curriculum.py",
-    "{tmp}/odd": f"odd/{FILE}: not what a training leaves",
-    "{tmp}/whole --evaluation {tmp}/odd": "evaluation.json: not what training/evaluate",
+    "{tmp}/bare": f"bare: has no {FILE}, and is not in an output of training/curriculum.py",
+    "{tmp}/odd": f"odd/{FILE}: not written by a training",
+    "{tmp}/whole --evaluation {tmp}/odd": "evaluation.json: not an evaluation by training/evaluate",
     "{tmp}/whole --evaluation {tmp}/other": "no system is this model, ",
     "{tmp}/light --folder {tmp}/new": "light: has no weights",
     "{tmp}/whole --folder {tmp}/odd --overwrite": "odd: has no README.md",

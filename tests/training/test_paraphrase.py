@@ -51,7 +51,7 @@ def test_a_file_keeps_its_rows(tmp_path: Path, capsys) -> None:
     ("line", "expected"),
     [
         (["--degree", "6", TEXT], "degree: expected 1 to 5, not 6"),
-        ([TEXT, "--output", "x.tsv"], "--output: for sentences of a file"),
+        ([TEXT, "--output", "x.tsv"], "--output: only valid for a file"),
         (["a.txt", "b.txt"], "b.txt: expected one file"),
         ([TEXT, "--endpoint", "http://127.0.0.1:9/v1", "--model", "m"], "cannot be reached"),
     ],

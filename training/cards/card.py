@@ -44,9 +44,9 @@ NAMES_OF_FOLDERS = ("_name_or_path", "name_or_path")
 
 ORIGIN_NOTES = {
     "parallel": "translations of one foreign sentence, often by machines, stiff and with errors",
-    "back_translation": "sentences that machines translated there and back",
+    "back_translation": "sentences that machines translated into another language and back",
     "llm": "paraphrases by language models",
-    "human": "what people rewrote",
+    "human": "paraphrases by people",
 }
 """What a model learns from the pairs of each origin."""
 
@@ -89,7 +89,7 @@ def read_figures(evaluation: Path, model: Path) -> Figures:
         result = storage.read_json(str(path))
         systems = {system["name"]: system for system in result["systems"]}
     except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{path}: not what training/evaluate.py leaves") from None
+        raise ValueError(f"{path}: not an evaluation by training/evaluate.py") from None
     digest = model_signature(str(model)).rpartition("@")[2]
     own = [s for s in systems.values() if re.match(rf"model \S+@{digest}\b", s["made_by"])]
     if not own:
@@ -114,16 +114,16 @@ def weights_of(model: Path) -> int:
 
 
 class About(Options):
-    """What a user says of a model; names are those of the hub."""
+    """What a user states about a model; names are those on the hub."""
 
     title: str = TITLE
     """Title of the card."""
     license: str | None = None
-    """Licence of the model; none is stated without it."""
+    """Licence of the model; without it the card states none."""
     base_model: str | None = None
-    """Name of the base model on the hub; without it, what the training knows."""
+    """Name of the base model on the hub; without it, the name that the training recorded."""
     dataset: list[str] = Field(default=[], title="NAME")
-    """Name on the hub of the data that it was trained on; may be given several times."""
+    """Name on the hub of the data that it was trained on; may be repeated."""
 
 
 def card(
@@ -198,7 +198,7 @@ def write_plain_card(model: Path, output: Path) -> None:
         training = of_run(output)
         write_card(model, training, card(model, training))
     except (OSError, ValueError, KeyError) as error:
-        say(f"card: left out: {error}")
+        say(f"card: not written: {error}")
 
 
 def _trainings(training: Training | None) -> Iterator[Training]:
@@ -242,4 +242,4 @@ def check_private(folder: Path, *places: Path) -> None:
             text = path.read_text("utf-8")
             for name in known:
                 if f"{name}/" in text or f'{name}"' in text:
-                    raise ValueError(f"{path.name}: names {name}, which is of this machine alone")
+                    raise ValueError(f"{path.name}: names {name}, a path on this machine only")

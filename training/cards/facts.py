@@ -39,22 +39,22 @@ class Data(BaseModel):
 
     name: str
     manifest_sha256: str | None = None
-    """Null where the manifest could not be read when the card was written, as all below."""
+    """Null if the manifest could not be read when the card was written, as all below."""
     created: str | None = None
     signature: str | None = None
     license: str | None = None
-    """Of a release."""
+    """The licence of a release."""
     is_split: bool = False
-    """A release that keeps splits of its own."""
+    """Whether this is a release with its own splits."""
     pairs: dict[int, dict[str, int]] = {}
-    """By stage and origin; of a release that was split, training pairs."""
+    """Pairs by stage and origin; training pairs, if the release was split."""
 
 
 class Stage(BaseModel):
-    """What became of one stage of a training."""
+    """The outcome of one stage of a training."""
 
     number: int
-    """Its place; 0 is denoising."""
+    """Its place in the curriculum; 0 is denoising."""
     data_stages: list[int]
     """Stages of the data that it learned from; none for denoising."""
     learning_rate: float
@@ -62,10 +62,10 @@ class Stage(BaseModel):
     min_fluency: float | None = None
     steps: int
     pairs: int
-    """That were seen, with repeats; of denoising, sentences."""
+    """Pairs seen, with repeats; for denoising, sentences."""
     evaluations: int
     accuracy: float
-    """Of the evaluation whose weights were kept, or the last; so is the score."""
+    """Accuracy in the evaluation whose weights were kept, or in the last; likewise the score."""
     score: float | None = None
     best_step: int | None = None
     """The step whose weights were kept; null: the last one's."""
@@ -78,17 +78,17 @@ class Training(BaseModel):
 
     gaixie: str = ""
     base_model: str | None = None
-    """A name of the hub."""
+    """Name of the base model on the hub."""
     data: Data | None = None
     stages: list[Stage] = []
     seconds: float = 0.0
     signature: str | None = None
-    """Of the metric that the evaluations had."""
+    """Signature of the metric in the evaluations."""
     samples: list[list[str]] = []
     """(source, paraphrase) of the last evaluation."""
     settings: dict[str, Any] = {}
     start: Training | None = None
-    """Of the model that this one was trained on from."""
+    """The training of the model that this one started from."""
 
 
 def read_training(model: Path) -> Training:
@@ -99,10 +99,10 @@ def read_training(model: Path) -> Training:
     if (model / FILE).is_file():
         with suppress(ValidationError):
             return Training.model_validate(storage.read_json(str(model / FILE)))
-        raise ValueError(f"{model / FILE}: not what a training leaves")
+        raise ValueError(f"{model / FILE}: not written by a training")
     if not (model.parent / "settings.yaml").is_file():
         raise FileNotFoundError(
-            f"{model}: has no {FILE}, and lies in no folder that training/curriculum.py left"
+            f"{model}: has no {FILE}, and is not in an output of training/curriculum.py"
         )
     return of_run(model.parent)
 
@@ -175,7 +175,7 @@ def _data(uri: str) -> Data:
         manifest = read_manifest(uri)
         digest = storage.sha256(storage.join(uri, NAME))
     except (OSError, ValueError) as error:
-        say(f"card: nothing of the data but its name: {error}")
+        say(f"card: states only the name of the data: {error}")
         return Data(name=uri.rstrip("/").rpartition("/")[2])
     common: dict[str, Any] = {"manifest_sha256": digest, "created": manifest.created}
     common["signature"] = manifest.signature

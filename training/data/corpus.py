@@ -114,8 +114,8 @@ class Corpus:
         if not len(table):
             pairs = sum(group.rows for group in groups)
             raise ValueError(
-                f"{self.uri}: stage {stage} has no {split} pair among its {pairs:,}; a larger "
-                f"share than {self.shares[SPLITS.index(split)]:g} is needed"
+                f"{self.uri}: stage {stage} has no {split} pair among its {pairs:,}; use a larger "
+                f"share than {self.shares[SPLITS.index(split)]:g}"
             )
         return table
 
@@ -127,7 +127,7 @@ def _named(uri: str) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise FileNotFoundError(
-            f"{uri}: the manifest names this file, but it is not there"
+            f"{uri}: the manifest names this file, but it does not exist"
         ) from None
     except (OSError, pa.ArrowException) as error:
         if str(error).startswith(uri):

@@ -108,7 +108,7 @@ class StageStream:
     ):
         if settings.batch_size % world:
             pairs = settings.batch_size
-            raise ValueError(f"batch_size: {pairs} pairs do not divide among {world} ranks")
+            raise ValueError(f"batch_size: {pairs} pairs cannot be divided among {world} ranks")
         if not 1 <= stage <= len(settings.curriculum):
             raise ValueError(f"stage {stage}: the curriculum has {len(settings.curriculum)}")
         self.corpus, self.stage, self.settings = corpus, stage, settings

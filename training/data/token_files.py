@@ -84,7 +84,7 @@ class TokenFiles:
         missing = [file for file in files if not file.path.exists()]
         pairs = sum(len(file.texts) for file in missing)
         if turn == 0 and pairs >= SAID:
-            print(f"tokens of {pairs:,} pairs are made, in {self.folder}", flush=True)
+            print(f"making tokens of {pairs:,} pairs in {self.folder}", flush=True)
         first = int(turn * len(missing))
         for file in missing[first:] + missing[:first]:
             self._make(file)
@@ -126,7 +126,7 @@ class TokenFiles:
         size = len(data) - ids
         if size < 0 or size != data[ids - 8 : ids].view(np.int64)[0] * self.dtype.itemsize:
             raise ValueError(
-                f"{file.path}: not a whole file of tokens; delete it, and it is made anew"
+                f"{file.path}: not a complete file of tokens; delete it, and it is made again"
             )
         return data[:ids].view(np.int64), data[ids:].view(self.dtype)
 

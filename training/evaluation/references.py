@@ -26,7 +26,7 @@ def chosen(references: Sequence[str], names: str | None, encoder: str | None) ->
     no reference."""
     if not references:
         if names:
-            raise ValueError("--reference-metrics without --reference: there is nothing to compare")
+            raise ValueError("--reference-metrics needs --reference")
         return []
     model = {"model": encoder} if encoder else {}
     return [load_metric(spec, **model) for spec in (names.split(",") if names else METRICS)]
@@ -57,7 +57,7 @@ def compared(
     }
     if len(columns) > 1:
         if A_PERSON in sets:
-            raise ValueError(f"a system cannot be called {A_PERSON!r}, which is the row of people")
+            raise ValueError(f"a system cannot be named {A_PERSON!r}, which is the row of people")
         sets[A_PERSON] = leave_one_out(source, columns)
     spread = [diversity(measure.score, source, columns, resamples) for measure in measures]
     return {

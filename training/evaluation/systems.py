@@ -135,7 +135,7 @@ def check_names(names: Sequence[str], people: bool = False) -> None:
         raise ValueError("nothing to evaluate: give --system, --generations or --model")
     for index, name in enumerate(names):
         if name == COPY:
-            raise ValueError(f"a system cannot be called {COPY!r}, which is the baseline's name")
+            raise ValueError(f"a system cannot be named {COPY!r}, the name of the baseline")
         if not name or name in names[:index]:
             raise ValueError(
                 f"the name {name!r} is given to two systems" if name else "a system without a name"

@@ -109,7 +109,7 @@ class Checkpoints:
                 _write_json(part / STATE, description)
         except (OSError, RuntimeError, SafetensorError) as error:  # torch's and safetensors' own
             first_line = (str(error).splitlines() or [type(error).__name__])[0]
-            raise OSError(f"{target}: the checkpoint could not be written: {first_line}") from error
+            raise OSError(f"{target}: cannot write the checkpoint: {first_line}") from error
         self.accelerator.wait_for_everyone()
         if main:
             if target.exists():
@@ -165,7 +165,7 @@ class Checkpoints:
             there = [self.mirror] if self.mirror and self._mirrored() else []
             for folder in here + there:
                 raise ValueError(
-                    f"{folder}: has checkpoints already; take another, or --resume auto"
+                    f"{folder}: already has checkpoints; use another folder, or --resume auto"
                 )
         elif self.mirror:
             self._fetch()
@@ -190,7 +190,7 @@ class Checkpoints:
         except (BlockingIOError, PermissionError):
             holder = os.read(self._lock, 1_000).decode("utf-8", "replace")
             raise ValueError(
-                f"{self.output}: another run writes there, {holder}; take another output"
+                f"{self.output}: another run writes there, {holder}; use another output"
             ) from None
         except OSError:
             return  # the file system has no locks
@@ -209,20 +209,20 @@ class Checkpoints:
             theirs, ours = saved["identity"].get(name), self.identity.get(name)
             if theirs != ours:
                 raise ValueError(
-                    f"{path}: saved with {name} {theirs}, but the settings have {ours}; take these "
-                    "back, or another output"
+                    f"{path}: saved with {name} {theirs}, but the settings have {ours}; restore "
+                    "the setting, or use another output"
                 )
         zero = DistributedType.DEEPSPEED.value
         backend, world = self.accelerator.distributed_type.value, self.accelerator.num_processes
         if (saved["backend"] == zero) != (backend == zero):
             raise ValueError(
-                f"{path}: saved under {saved['backend']}, but this is {backend}; "
-                "DeepSpeed reads only checkpoints of its own, and nothing else does"
+                f"{path}: saved under {saved['backend']}, but this is {backend}; only DeepSpeed "
+                "reads its checkpoints, and it reads no others"
             )
         if backend == zero and saved["processes"] != world:
             raise ValueError(
-                f"{path}: saved by {saved['processes']} processes, but these are {world}; "
-                "under DeepSpeed they have to be as many"
+                f"{path}: saved by {saved['processes']} processes, but there are {world}; "
+                "DeepSpeed needs the same number"
             )
 
     # The mirror
@@ -246,7 +246,7 @@ class Checkpoints:
                     storage.delete(storage.join(folder, COMPLETE))  # a part must not look whole
                     storage.delete(folder)
         except OSError as error:
-            say(f"mirror: {error}; tried again with the next checkpoint")
+            say(f"mirror: {error}; trying again with the next checkpoint")
 
     def _mirrored(self) -> list[int]:
         """Returns the steps whose checkpoints are complete in the mirror."""

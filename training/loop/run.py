@@ -189,13 +189,15 @@ class Run:
         self.describe()
         saved = self.checkpoints.find(resume)
         if saved and saved.controller.finished and self._model_is_there():
-            self.say(f"finished at step {saved.step:,}, before: {self.output / 'model'}")
+            self.say(f"already finished at step {saved.step:,}: {self.output / 'model'}")
             self.checkpoints.close()
             return 0
         # DeepSpeed may hold the weights elsewhere; it copes with missing gradients.
         if self.accelerator.distributed_type != DistributedType.DEEPSPEED:
             if unused := freeze_unused(self.network):
-                self.say(f"{len(unused)} weights stay as they are: {', '.join(unused)}")
+                self.say(
+                    f"{len(unused)} weights are unused and stay unchanged: {', '.join(unused)}"
+                )
         optimizer = make_optimizer(self.network, self.settings)
         self.model, self.optimizer = prepare(
             self.accelerator, self.network, optimizer, self.settings
@@ -206,7 +208,7 @@ class Run:
         if saved:
             self.state = saved
             self.checkpoints.load(saved.step)
-            self.say(f"goes on from {self.checkpoints.path(saved.step)}")
+            self.say(f"continuing from {self.checkpoints.path(saved.step)}")
         self.log.start(self.state.step)
         self._started = time.monotonic() - self.state.seconds
         before = signal.signal(signal.SIGTERM, self._on_sigterm)
@@ -217,7 +219,7 @@ class Run:
             self.finish()
             code = 0
         except Stopped:
-            self.say(f"stopped at step {self.state.step:,}, which is saved")
+            self.say(f"stopped at step {self.state.step:,}, whose checkpoint is saved")
             code = STOPPED
         finally:
             signal.signal(signal.SIGTERM, before)

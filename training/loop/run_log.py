@@ -149,7 +149,7 @@ class RunLog:
             raise ValueError(
                 f"step {number}: {what}, with batch {after.batch - 1} of block {after.block} "
                 f"of epoch {after.epoch} of stage {stream.stage}, whose pair_ids are in {path}; "
-                "checkpoints are from before; try a lower learning_rate or clip"
+                "all checkpoints are older; try a lower learning_rate or clip"
             )
 
     def evaluation(self, decision: Decision, result: Found) -> None:

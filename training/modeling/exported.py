@@ -23,7 +23,7 @@ from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.udfs.metrics.encoder import loading
 
 WEIGHTS, ABOUT = "model.bin", "export.json"
-HOW_TO_INSTALL = "pip install 'gaixie[export]' brings CTranslate2"
+HOW_TO_INSTALL = "pip install 'gaixie[export]' installs CTranslate2"
 
 
 def is_exported(folder: str) -> bool:
@@ -40,7 +40,9 @@ def export(model: Any, tokenizer: Any, output: Path, quantization: str = "int8")
     from ctranslate2.converters.transformers import BartLoader
 
     if model.config.model_type != "bart" or not isinstance(tokenizer, EntityAlignedTokenizer):
-        raise ValueError(f"{model.config.model_type}: only a BART with our tokenizer is exported")
+        raise ValueError(
+            f"{model.config.model_type}: only a BART with Gaixie's tokenizer can be exported"
+        )
     model.config.normalize_before = False  # transformers no longer has this setting
     spec = BartLoader()(model.float(), tokenizer)
     spec.validate()

@@ -24,9 +24,9 @@ class Loading:
     tier: str = "core"
     """Tier of SPScore-zh: paper, core, full, or a model's folder."""
     device: str = "auto"
-    """Device: auto, which is the GPU where there is one, cpu, cuda:1."""
+    """Device: auto (the GPU if there is one), cpu, cuda:1."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """What the weights are held and computed in."""
+    """Type of weights and computation."""
 
 
 def add_decoding(parser: Any, leave_out: Collection[str] = ()) -> None:

@@ -47,22 +47,22 @@ class Decoding:
     sample: bool = False
     """Draw n_best candidates from the nucleus top_p (Holtzman et al. 2020) instead of searching."""
     draws: int = Field(default=0, ge=0)
-    """Candidates that are drawn beside the search."""
+    """Candidates to draw in addition to the search."""
     top_p: float = Field(default=0.95, gt=0, le=1)
-    """Probability mass of the nucleus that is drawn from."""
+    """Probability mass of the nucleus of draws."""
     temperature: float = Field(default=1.0, gt=0)
-    """Of draws; the lower, the likelier the candidates."""
+    """Temperature of draws; a lower one draws likelier candidates."""
     seed: int = 13
-    """Seed of everything that is drawn in one call."""
+    """Seed of all draws of one call."""
     n_best: int = Field(default=1, ge=1)
     """Candidates of a sentence."""
     degree: int | None = Field(default=None, ge=1, le=DEGREES)
-    """Degree of change, 1 to 5, from a model that has learned degrees."""
+    """Degree of change, 1 to 5, if the model has learned degrees."""
     max_new_tokens: int | None = Field(default=None, ge=1)
     """Limit of a paraphrase; without it, twice its source's tokens, rounded up to a multiple of
     32."""
     drop_copies: bool = False
-    """Pass over candidates that equal their source; both are normalised first."""
+    """Drop candidates that equal their source; both are normalised first."""
     batch_size: int = Field(default=32, ge=1)
     """Sentences at once; each takes the memory of all its beams or samples."""
 

@@ -134,11 +134,11 @@ def load_model(folder: str, device: str = "cpu", precision: str = "float32") -> 
     try:
         target = torch.empty(0, device=choose_device(device)).device
     except (RuntimeError, AssertionError):  # AssertionError: torch without CUDA
-        raise ValueError(f"device {device!r}: there is none here") from None
+        raise ValueError(f"device {device!r}: not available here") from None
     with loading(folder):
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
         if not config.is_encoder_decoder:
-            raise ValueError(f"{config.model_type} is no sequence-to-sequence model")
+            raise ValueError(f"{config.model_type} is not a sequence-to-sequence model")
         files = (*VOCABULARIES, VOCABULARY_FILE)
         if Path(folder).is_dir() and not any(any(Path(folder).glob(name)) for name in files):
             raise ValueError("it has no tokenizer")
@@ -147,8 +147,8 @@ def load_model(folder: str, device: str = "cpu", precision: str = "float32") -> 
         tokens = model.get_input_embeddings().num_embeddings
         if len(tokenizer) > tokens:
             raise ValueError(
-                f"its tokenizer has {len(tokenizer):,} tokens, but the model only {tokens:,}: the "
-                "two were not made for each other"
+                f"its tokenizer has {len(tokenizer):,} tokens, but the model only {tokens:,}: they "
+                "do not belong together"
             )
         _settle(model, tokenizer)
         about = Path(folder, "training.json")
@@ -174,7 +174,7 @@ def _config(values: dict[str, Any], tokenizer: PreTrainedTokenizerBase) -> BartC
         if not hasattr(BartConfig(), name):
             raise ValueError(f"model.config: BART has no setting '{name}'")
     if "vocab_size" in values:
-        raise ValueError("model.config: vocab_size is the tokenizer's, leave it out")
+        raise ValueError("model.config: vocab_size comes from the tokenizer; remove it")
     try:
         own = {"num_hidden_layers": values.get("encoder_layers", 12), "vocab_size": len(tokenizer)}
         return BartConfig(**own | values | special_ids(tokenizer))

@@ -33,14 +33,14 @@ class Ranking:
     range."""
 
     rank_by: Literal["model", "spscore"] = "model"
-    """What orders a sentence's candidates: the model's own order, or SPScore-zh, which puts those
-    that have lost an entity behind the others."""
+    """What ranks a sentence's candidates: the model, or SPScore-zh, which ranks candidates that
+    lost an entity last."""
     min_meaning: float = Field(default=0.0, ge=0, le=1)
-    """Judged meaning, 0 to 1: by SPScore-zh, candidates below it stand behind the others."""
+    """With spscore: candidates whose judged meaning, 0 to 1, is below this rank last."""
     reverse: float = Field(default=0.0, ge=0)
-    """By SPScore-zh: weight of log p(sentence | candidate) beside it."""
+    """With spscore: weight of log p(sentence | candidate), added to the score."""
     forward: float = Field(default=0.0, ge=0)
-    """By SPScore-zh: weight of log p(candidate | sentence) beside it."""
+    """With spscore: weight of log p(candidate | sentence), added to the score."""
 
 
 class Ranked(NamedTuple):

@@ -80,7 +80,7 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         for name, value in here.items():
             if self._settings[name] != value:
                 logger.warning(
-                    "%s: made with %s %s, but this is %s: the same text may get other ids",
+                    "%s: made with %s %s, but this is %s: the same text may get different ids",
                     *(settings_file, name, self._settings[name], value),
                 )
         names = ("pad_token", "bos_token", "eos_token", "unk_token", "mask_token")
@@ -128,7 +128,7 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         """Returns the token of a degree of change. Raises ValueError if the tokenizer has none for
         it."""
         if not 1 <= degree <= self.degrees:
-            known = f"1 to {self.degrees}" if self.degrees else "none, it was made without"
+            known = f"1 to {self.degrees}" if self.degrees else "none: it was made without them"
             raise ValueError(f"degree {degree}: the tokenizer's degrees are {known}")
         return len(SPECIAL) + degree - 1
 

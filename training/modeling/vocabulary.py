@@ -77,7 +77,7 @@ def tokens_of(
             raise ValueError(f"vocabulary: {word!r} cannot be a word")
     for word, times in Counter(words).most_common(1):
         if times > 1:
-            raise ValueError(f"vocabulary: the word {word!r} is there twice")
+            raise ValueError(f"vocabulary: the word {word!r} occurs twice")
     spelled = {character for word in words for character in word} | {*CHARACTERS, *characters}
     settings = {
         "word_characters": word_characters,
@@ -129,6 +129,6 @@ def read_tokens(path: Path, fixed: dict[str, None]) -> list[str]:
     for number, token in enumerate(tokens, 1):
         first = seen.setdefault(token, number)
         if not token or first != number:
-            what = f"{token!r} is there twice, first in line {first}" if token else "empty"
+            what = f"{token!r} occurs twice, first in line {first}" if token else "empty"
             raise ValueError(f"{path}, line {number}: {what}")
     return tokens

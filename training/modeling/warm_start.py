@@ -49,7 +49,7 @@ def load_bert(name: str) -> tuple[BertModel, PreTrainedTokenizerBase]:
     with loading(name):
         bert = AutoModel.from_pretrained(name, dtype=torch.float32)
         if not isinstance(bert, BertModel):
-            raise ValueError(f"{bert.config.model_type} is no BERT")
+            raise ValueError(f"{bert.config.model_type} is not a BERT")
         activation, positions = bert.config.hidden_act, bert.embeddings.position_embeddings
         if activation not in ("gelu", "relu") or positions.num_embeddings < 3:
             raise ValueError(f"its activation is {activation}, expected gelu or relu")

@@ -363,7 +363,7 @@ def test_from_an_object_store(run, store, monkeypatch):
     ]
     lost = next(key for key in store.keys("stage-data") if "stage=2" in key)
     client.delete_object(Bucket=store.BUCKET, Key=lost)
-    message = f"s3://gaixie/{lost}: the manifest names this file, but it is not there"
+    message = f"s3://gaixie/{lost}: the manifest names this file, but it does not exist"
     with pytest.raises(FileNotFoundError, match=f"^{message}$"):
         stream(uri, 2)
 
@@ -422,7 +422,7 @@ def test_a_file_that_is_gone(run, tmp_path):
     file = sorted(copy.rglob("stage=2/*.parquet"))[1]
     one = stream(str(copy), 2)
     file.unlink()
-    message = f"{file}: the manifest names this file, but it is not there"
+    message = f"{file}: the manifest names this file, but it does not exist"
     with fails(FileNotFoundError, message):
         stream(str(copy), 2)
     with fails(FileNotFoundError, message):  # gone while it is read
@@ -447,7 +447,7 @@ def test_a_corrupt_file(run, tmp_path, workers):
 
 
 def test_settings_that_cannot_be(run):
-    with fails(ValueError, "batch_size: 4 pairs do not divide among 3 ranks"):
+    with fails(ValueError, "batch_size: 4 pairs cannot be divided among 3 ranks"):
         stream(run, 1, 0, 3)
     with fails(ValueError, "mix: 0.5, but no stage is earlier than stage 1"):
         stream(run, mix=0.5)

@@ -207,7 +207,7 @@ def test_a_damaged_file_is_named(corpus, encode, tmp_path):
         damaged = sorted(files.folder.iterdir())[0]
         whole = damaged.read_bytes()
         damaged.write_bytes(whole[:size])
-        message = f"{damaged}: not a whole file of tokens; delete it, and it is made anew"
+        message = f"{damaged}: not a complete file of tokens; delete it, and it is made again"
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
             tokens_of(files, corpus)
         damaged.unlink()

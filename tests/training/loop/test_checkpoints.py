@@ -126,7 +126,7 @@ def test_a_mirror_holds_the_same_and_gives_it_back(accelerator, tmp_path, admin)
     third = checkpoints(accelerator, tmp_path / "third", mirror=mirror)
     (tmp_path / "third").mkdir()
     assert third.find(True) == state(3, 1)
-    with pytest.raises(ValueError, match="has checkpoints already"):
+    with pytest.raises(ValueError, match="already has checkpoints"):
         checkpoints(accelerator, tmp_path / "fourth", mirror=mirror).find(False)
 
 

@@ -196,7 +196,7 @@ def test_save_and_load(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["花", "看", "花"], "'花' is there twice"),
+        (["花", "看", "花"], "'花' occurs twice"),
         (["花", "<date_1>"], "'<date_1>' cannot be a word"),
         (["花\n看"], "cannot be a word"),
     ],
@@ -210,7 +210,7 @@ def test_bad_words(words, message):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        (VOCABULARY_FILE, lambda text: text + "花\n", "'花' is there twice, first in line"),
+        (VOCABULARY_FILE, lambda text: text + "花\n", "'花' occurs twice, first in line"),
         (VOCABULARY_FILE, lambda text: text.replace("<pad>\n", ""), "fixed tokens"),
         (SETTINGS_FILE, lambda text: "{}", "no 'entities' in it"),
     ],

@@ -3,8 +3,8 @@
   gaixie check pairs.jsonl --min-score 0.4 --min-meaning 0.8
   gaixie check pairs.csv --source 原句 --paraphrase 改写 --min-meaning 0.8 --share 0.95
 
-Prints the pairs that fall short, the lowest first, with why; then how many pass. --share says how
-many must pass.
+Prints the pairs that fall short, lowest score first, with the reasons; then the number that pass.
+--share is the share that must pass.
 
 Exit codes: 0 enough pairs pass, 1 too few do, 2 a mistake, explained in one line.
 """
@@ -60,7 +60,7 @@ def check(args: argparse.Namespace) -> int:
         print(f"… and {len(order) - args.show:,} more")
     share = 1 - len(short) / len(rows)
     passed = f"{len(rows) - len(short):,} of {len(rows):,} pairs pass ({share:.1%})"
-    print(f"{passed}, {args.share:.1%} asked for; {metric.signature()}")
+    print(f"{passed}, {args.share:.1%} required; {metric.signature()}")
     return PASSED if share >= args.share else FAILED
 
 
@@ -71,9 +71,11 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     for name in OUTPUTS:
         option = "--min-score" if name == "spscore" else f"--min-{name}"
         what = "the score" if name == "spscore" else name
-        add(option, dest=name, type=float, metavar="0-1", help=f"least value of {what}")
-    add("--share", type=float, default=1.0, metavar="0-1", help="that must pass (%(default)s)")
-    add("--show", type=positive, default=20, metavar="N", help="pairs that are shown (%(default)s)")
+        add(option, dest=name, type=float, metavar="0-1", help=f"minimum of {what}")
+    add(
+        "--share", type=float, default=1.0, metavar="0-1", help="share that must pass (%(default)s)"
+    )
+    add("--show", type=positive, default=20, metavar="N", help="pairs to show (%(default)s)")
     add("--source", default="source", metavar="COLUMN", help="(%(default)s)")
     add("--paraphrase", default="paraphrase", metavar="COLUMN", help="(%(default)s)")
     add("--tier", default="core", help="paper, core, full, or a model's folder (%(default)s)")

@@ -91,7 +91,7 @@ def in_words(error: Exception) -> str:
 
 def missing_package(name: str, extra: str) -> str:
     """Returns the message for a missing package that an extra of gaixie installs."""
-    return f"the package {name} is missing; pip install 'gaixie[{extra}]' brings it"
+    return f"the package {name} is missing; pip install 'gaixie[{extra}]' installs it"
 
 
 def name_missing_package(

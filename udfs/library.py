@@ -51,7 +51,7 @@ def score(
     table = _arrow(data)
     columns = _columns(table, source, paraphrase)
     if taken := [name for name in OUTPUTS if name in table.column_names]:
-        raise ValueError(f"column {taken[0]!r} is there already: drop or rename it")
+        raise ValueError(f"column {taken[0]!r} already exists: drop or rename it")
     return _joined(data, table, _judge(*columns, tier))
 
 
@@ -160,7 +160,7 @@ def _columns(
             found.append(pa.array([row[name] for row in rows], pa.string()))
             continue
         if name not in rows.column_names:
-            raise ValueError(f"no column {name!r}; there are {', '.join(rows.column_names)}")
+            raise ValueError(f"no column {name!r}, it has: {', '.join(rows.column_names)}")
         kind = rows.schema.field(name).type
         if not any(is_text(kind) for is_text in TEXT):
             raise ValueError(f"column {name!r} is of {kind}, not strings")

@@ -72,5 +72,5 @@ def test_a_package_of_an_extra_is_missing(tmp_path, line, extra):
         text=True,
     )
     assert done.returncode == 2
-    pattern = rf"\w+: error: the package (torch|transformers) is missing; pip install 'gaixie\[{extra}\]' brings it\n"
+    pattern = rf"\w+: error: the package (torch|transformers) is missing; pip install 'gaixie\[{extra}\]' installs it\n"
     assert re.fullmatch(pattern, done.stderr)

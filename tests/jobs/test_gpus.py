@@ -62,8 +62,8 @@ def test_a_scoring_task_has_a_gpu_to_itself(launch, grow, tmp_path):
         cluster.stop()
     assert process.returncode == 0, err
     said = [line for line in err.splitlines() if line.startswith("tier full: ")]
-    assert [line.partition(" cannot: ")[0] for line in said] == [
-        f"tier full: 80 pairs read by the CPU, for GPU {GPU}"
+    assert [line.partition(" failed: ")[0] for line in said] == [
+        f"tier full: 80 pairs read by the CPU, since GPU {GPU}"
     ]
     tasks = tasks_with_a_profile(events)
     assert len(tasks) >= 4

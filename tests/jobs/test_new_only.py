@@ -132,9 +132,7 @@ def test_a_manifest_that_cannot_be_read_stops_it(later, first):
     """It may name the files that are there."""
     manifest = first.folder / "manifest.json"
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format_version": 99}))
-    assert (
-        f"{manifest}: a manifest of format_version 99" in later("b", "--new-only", fails=True).error
-    )
+    assert f"{manifest}: its format_version is 99" in later("b", "--new-only", fails=True).error
 
 
 def test_of_two_inputs_one_may_have_nothing_new(daily, score, grow, tmp_path):

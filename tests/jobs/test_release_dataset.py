@@ -527,7 +527,7 @@ OK = {"--runs": "a", "--version": "3.0", "--license": "MIT"}
 BAD = [
     ("--runs", "a zz", "runs/zz: no run 'zz'; there are: a, b"),
     ("--runs", "half", "runs/half/manifest.json: no such file: the run is not published"),
-    ("--runs", "a ../runs/a", "--runs ../runs/a: a run's id has letters, digits"),
+    ("--runs", "a ../runs/a", "--runs ../runs/a: a run id has letters, digits"),
     ("--runs", "a a", "--runs: a is given twice"),
     ("--runs", "a other", "runs 'a' and 'other' have different metric signatures"),
     ("--runs", "old", "no column 'structure': run 'old' was scored under SPScore-zh|v:0.3"),

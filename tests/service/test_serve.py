@@ -51,7 +51,7 @@ def test_scoring_alone_imports_no_torch():
     ("given", "environment", "message"),
     [
         (["no/such"], {}, "no/such: no such folder"),
-        (["{tmp}", "--dry-run"], {}, "no sequence-to-sequence model"),
+        (["{tmp}", "--dry-run"], {}, "not a sequence-to-sequence model"),
         (["--tier", "best", "--dry-run"], {}, "best"),
         ([], {"GAIXIE_TOKENS": "abc"}, "entry 1: expected NAME=TOKEN"),
         ([], {"GAIXIE_TOKENS": "me=short"}, "16 or more"),

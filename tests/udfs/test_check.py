@@ -26,7 +26,7 @@ def test_too_few_pass(pairs, capsys) -> None:
     assert "row 1: meaning 0." in first
     assert "the negation “没有” is dropped" in "".join(others)
     assert "row 3: meaning unknown" in "".join(others)
-    assert "1 of 3 pairs pass (33.3%), 100.0% asked for; SPScore-zh|" in others[-1]
+    assert "1 of 3 pairs pass (33.3%), 100.0% required; SPScore-zh|" in others[-1]
 
 
 def test_enough_pass(pairs, capsys) -> None:

@@ -86,11 +86,11 @@ def test_a_data_set_of_the_hub(frame) -> None:
         (5, "int: expected a list of pairs"),
         ([("一句话",)], r"row 0: expected \(source, paraphrase\)"),
         ([{"source": "一句话"}], "row 0: no key 'paraphrase'"),
-        (pd.DataFrame({"source": ["一"]}), "no column 'paraphrase'; there are source"),
+        (pd.DataFrame({"source": ["一"]}), "no column 'paraphrase', it has: source"),
         (pd.DataFrame({"source": ["一"], "paraphrase": [1]}), "'paraphrase' is of int64"),
         (
             pd.DataFrame({"source": ["一"], "paraphrase": ["一"], "meaning": [1]}),
-            "column 'meaning' is there already",
+            "column 'meaning' already exists",
         ),
     ],
 )

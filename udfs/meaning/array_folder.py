@@ -45,7 +45,7 @@ def read_arrays(
     if manifest.get("digest") != (actual := digest(*arrays)):
         raise ValueError(
             f"{path}: digest {manifest.get('digest')}, but its arrays have {actual}; "
-            "they are not those that were saved"
+            "they differ from those that were saved"
         )
     return arrays, actual
 

@@ -88,7 +88,7 @@ class PairEncoder:
             self.predict(["天"], ["天"])  # some libraries load only now
         except (RuntimeError, ValueError) as error:
             self._on_gpu = False
-            return f"the CPU, for GPU {gpu} cannot: {str(error).splitlines()[0]}"
+            return f"the CPU, since GPU {gpu} failed: {str(error).splitlines()[0]}"
         return f"GPU {gpu}"
 
     @property

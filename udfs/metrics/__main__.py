@@ -6,11 +6,11 @@
   python -m gaixie.udfs.metrics --metrics rouge-l pairs.jsonl --reference human  a column of it
   cat pairs.tsv | python -m gaixie.udfs.metrics --metrics spscore,spscore-meaning - --json
 
-Sentence scores go to standard output, one line a pair: TSV with a header, or JSON lines. The scores
-of the whole with their signatures follow on standard error (--corpus: they alone, on standard
-output). Files: lines of text, or with one FILE a table (.tsv or .csv with a header, .jsonl,
-.parquet; - is standard input, TSV or JSON lines). A metric's settings follow its name:
-parascore:omega=0.1. NAME-free reads the source in the reference's place. Exit codes: 0 done, 2
+Sentence scores go to standard output, one line a pair: TSV with a header, or JSON lines. Corpus
+scores with their signatures follow on standard error (with --corpus, only they are printed, on
+standard output). Files are lines of text; a single FILE is a table (.tsv or .csv with a header,
+.jsonl, .parquet; - is standard input, TSV or JSON lines). A metric's settings follow its name:
+parascore:omega=0.1. NAME-free reads the source in place of the reference. Exit codes: 0 done, 2
 something to fix (one line says what).
 """
 
@@ -74,7 +74,9 @@ def read_pairs(args: argparse.Namespace) -> Pairs:
 def _table(name: str, columns: list[str]) -> list[list[str | None]]:
     """Reads columns of a table; standard input is TSV, or JSON lines if it starts with a brace."""
     if not name.endswith(TABLES) and not is_standard(name):
-        raise ValueError(f"{name}: one file must be a table, {', '.join(TABLES)}; or give two")
+        raise ValueError(
+            f"{name}: a single file must be a table, {', '.join(TABLES)}; or give two files"
+        )
     standard = TABLES[0]
     if is_standard(name) and cast(BufferedReader, sys.stdin.buffer).peek(1).startswith(b"{"):
         standard = ".jsonl"
@@ -127,13 +129,23 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("source", metavar="SOURCE", help="lines of text, or a table; - is stdin")
     add("paraphrase", metavar="PARAPHRASE", nargs="?", help="lines of text")
-    add("--metrics", default="spscore", metavar="NAMES", help="separated by commas (%(default)s)")
-    says = "a file of lines, or of a table the name of a column; may be given several times"
+    add(
+        "--metrics",
+        default="spscore",
+        metavar="NAMES",
+        help="metrics, separated by commas (%(default)s)",
+    )
+    says = "a file of lines, or the name of a column of the table; may be repeated"
     add("--reference", action="append", default=[], metavar="REF", help=says)
     for side in ("source", "paraphrase"):
-        add(f"--{side}-column", default=side, metavar="NAME", help="of a table (%(default)s)")
+        add(
+            f"--{side}-column",
+            default=side,
+            metavar="NAME",
+            help="column of the table (%(default)s)",
+        )
     add("--json", action="store_true", help="JSON lines instead of TSV")
-    add("--corpus", action="store_true", help="only the scores of the whole")
+    add("--corpus", action="store_true", help="only corpus scores")
     return parser.parse_args(argv)
 
 

@@ -113,7 +113,7 @@ def load_seq2seq(model: str, device: str) -> tuple[Any, Any]:
     with loading(model):
         config = transformers.AutoConfig.from_pretrained(model, local_files_only=True)
         if not config.is_encoder_decoder:
-            raise ValueError(f"{config.model_type} is no sequence-to-sequence model")
+            raise ValueError(f"{config.model_type} is not a sequence-to-sequence model")
         tokenizer = load_tokenizer(model)
         network = load_network(transformers.AutoModelForSeq2SeqLM, model, config).to(device)
     return tokenizer, network

@@ -30,7 +30,7 @@ class EditDistance(Metric):
 
     name = "edit-distance"
     title = "Edit distance"
-    summary = "Characters to change, over the length of the longer side."
+    summary = "Characters to change, divided by the length of the longer side."
     range = (0.0, 1.0)
     higher_is_better = True
 

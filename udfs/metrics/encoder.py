@@ -268,7 +268,7 @@ def loading(model: str, hint: str = "") -> Iterator[None]:
             "; ".join(filter(None, [f"{missing} (hf download fills it)", hint]))
         )
     if folder.is_dir() and not (folder / "config.json").is_file():
-        raise ValueError(f"{model}: is no model folder, for it has no config.json")
+        raise ValueError(f"{model}: not a model folder: it has no config.json")
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()

@@ -24,7 +24,7 @@ class Free(Metric):
 
     def __post_init__(self) -> None:
         of = self.metric
-        summary = f"{of.summary.rstrip('.')}, the source in the reference's place."
+        summary = f"{of.summary.rstrip('.')}, with the source as the reference."
         self.describe(name=f"{of.name}-free", title=f"{of.title}.Free", summary=summary)
         self.describe(range=of.range, higher_is_better=of.higher_is_better)
 

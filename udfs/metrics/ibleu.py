@@ -43,7 +43,7 @@ class IBLEU(Metric):
 
     name = "ibleu"
     title = "iBLEU"
-    summary = "N-grams shared with the references, less a share of those kept of the source."
+    summary = "N-grams shared with the references, minus a share of those kept from the source."
     higher_is_better = True
     needs_reference = True
 
@@ -87,7 +87,7 @@ class SelfIBLEU(SelfBLEU):
 
     name = "self-ibleu"
     title = "Self-iBLEU"
-    summary = "Self-BLEU times 1 − α: iBLEU with the source in the references' place."
+    summary = "Self-BLEU times 1 − α: iBLEU with the source as the reference."
 
     def __post_init__(self) -> None:
         super().__post_init__()

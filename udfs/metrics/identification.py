@@ -140,7 +140,7 @@ class Identification(Metric):
 
     name = "identification"
     title = "Identification"
-    summary = "How likely a fine-tuned classifier holds the pair to be paraphrases."
+    summary = "How likely the pair are paraphrases, by a fine-tuned classifier."
     range = (0.0, 1.0)
     higher_is_better = True
 

@@ -50,14 +50,16 @@ class METEOR(ReferenceMetric):
 
     name = "meteor"
     title = "METEOR"
-    summary = "Words shared with a reference, synonyms too, less a penalty for other word order."
+    summary = (
+        "Words shared with a reference, or their synonyms, minus a penalty for another word order."
+    )
     range = (0.0, 1.0)
     higher_is_better = True
 
     def __post_init__(self) -> None:
         self.check_setting("language", LANGUAGES)
         if self.language == "en" and not self.synonyms:
-            raise ValueError("synonyms cannot be left out where language is 'en'")
+            raise ValueError("synonyms cannot be turned off if language is 'en'")
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         """Returns scores, (rows,). Raises ValueError without references or, for en, WordNet."""

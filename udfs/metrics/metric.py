@@ -105,7 +105,7 @@ class Metric(ABC):
     def check(self, pairs: Pairs) -> None:
         """Raises ValueError if the metric needs references and ``pairs`` has none."""
         if self.needs_reference and not pairs.references:
-            raise ValueError(f"{self.name} needs a reference, and none is given")
+            raise ValueError(f"{self.name} needs a reference, but none is given")
 
     def check_setting(self, name: str, known: Collection[str]) -> None:
         """Raises ValueError if a setting has none of the known values."""

@@ -49,7 +49,7 @@ class ParaScore(Metric):
 
     name = "parascore"
     title = "ParaScore"
-    summary = "Close in meaning to source or reference, and worded otherwise than the source."
+    summary = "Close in meaning to source or reference, and worded differently from the source."
     higher_is_better = True
     uses_reference = True
 

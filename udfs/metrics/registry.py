@@ -65,7 +65,7 @@ def load_metric(spec: str, **defaults: str) -> Metric:
     if base not in METRICS:
         near = get_close_matches(name, METRICS, 1)
         hint = f"did you mean {near[0]}? " if near else ""
-        raise ValueError(f"unknown metric {name!r}: {hint}known are {', '.join(METRICS)}")
+        raise ValueError(f"unknown metric {name!r}: {hint}known metrics: {', '.join(METRICS)}")
     types = setting_types(METRICS[base])
     values: dict[str, Any] = {key: value for key, value in defaults.items() if key in types}
     for setting in settings:

@@ -59,7 +59,7 @@ class SARI(Metric):
 
     name = "sari"
     title = "SARI"
-    summary = "N-grams added, kept and deleted as the references do."
+    summary = "N-grams added, kept and deleted as in the references."
     range = (0.0, 100.0)
     higher_is_better = True
     needs_reference = True

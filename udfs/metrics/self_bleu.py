@@ -23,7 +23,7 @@ class SelfBLEU(BLEU):
 
     name = "self-bleu"
     title = "Self-BLEU"
-    summary = "N-grams that the paraphrase keeps of its source: 100 is a copy."
+    summary = "N-grams that the paraphrase keeps from its source: 100 is a copy."
     higher_is_better = False
     needs_source = True
     needs_reference = False

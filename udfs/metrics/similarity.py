@@ -32,7 +32,7 @@ class SentenceSimilarity(Metric):
 
     name = "similarity"
     title = "Similarity"
-    summary = "How near the meanings of source and paraphrase are: cosine of sentence vectors."
+    summary = "How close the meanings of source and paraphrase are: cosine of sentence vectors."
     range = (-1.0, 1.0)
     higher_is_better = True
 

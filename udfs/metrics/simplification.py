@@ -116,13 +116,13 @@ class Kind(NamedTuple):
 
 INF = float("inf")
 FEATURES = {
-    "sentence-splits": Kind("Sentences, less the source's.", (-INF, INF), True, sentence_splits),
-    "compression": Kind("Characters, beside the source's.", (0, INF), False, compression),
+    "sentence-splits": Kind("Sentences, minus the source's.", (-INF, INF), True, sentence_splits),
+    "compression": Kind("Characters, divided by the source's.", (0, INF), False, compression),
     "replaced": Kind("Share of characters that were replaced.", (0, 1), True, replaced),
-    "deleted": Kind("Share of the source's words that are gone.", (0, 1), True, deleted),
+    "deleted": Kind("Share of the source's words that were deleted.", (0, 1), True, deleted),
     "added": Kind("Share of the paraphrase's words that are new.", (0, 1), True, added),
     "reordered": Kind("Share of the source's words that have moved.", (0, 1), True, reordered),
-    "lexical-complexity": Kind("HSK levels, beside the source's.", (0, INF), False),
+    "lexical-complexity": Kind("HSK levels, divided by the source's.", (0, INF), False),
 }
 
 

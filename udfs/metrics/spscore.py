@@ -12,11 +12,11 @@ from gaixie.udfs.spscore import OUTPUTS, TIERS, SPScore
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 
 SUMMARIES = {
-    "structure": "How far the structure of the sentence was changed, as SPScore-zh judges it.",
-    "synonyms": "How far words were replaced by others, as SPScore-zh judges it.",
-    "meaning": "How far the meaning was kept, as SPScore-zh judges it.",
-    "fluency": "How readable the paraphrase is, as SPScore-zh judges it.",
-    "spscore": "How good a paraphrase is: thoroughly changed, the meaning kept, fluent.",
+    "structure": "How much the structure of the sentence changed, as judged by SPScore-zh.",
+    "synonyms": "How much of the wording was replaced, as judged by SPScore-zh.",
+    "meaning": "How well the meaning was kept, as judged by SPScore-zh.",
+    "fluency": "How readable the paraphrase is, as judged by SPScore-zh.",
+    "spscore": "How good a paraphrase is: thoroughly changed, with the meaning kept, fluent.",
 }
 
 

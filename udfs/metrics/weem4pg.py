@@ -51,7 +51,7 @@ class WEEM4PG(Metric):
 
     name = "weem4pg"
     title = "WEEM4PG"
-    summary = "Nearness of the paraphrase's words to the source's, less for words taken over."
+    summary = "Closeness of the paraphrase's words to the source's, lower for copied words."
     range = (-1.0, 1.0)
     higher_is_better = True
 

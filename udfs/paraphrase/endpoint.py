@@ -55,7 +55,7 @@ class Endpoint:
         except APIStatusError as error:
             if error.status_code == 400:  # a content filter: fails only this sentence
                 return ""
-            raise ValueError(f"{self._client.base_url}: answers {error.status_code}") from None
+            raise ValueError(f"{self._client.base_url}: answered {error.status_code}") from None
         except APIConnectionError:
             raise ValueError(f"{self._client.base_url}: cannot be reached") from None
         except OpenAIError as error:

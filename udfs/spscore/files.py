@@ -87,7 +87,7 @@ def read(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     if actual != description["digest"]:
         raise ValueError(
             f"{path}: digest {description['digest']}, but its heads have {actual}; "
-            "the model files are not those that were saved"
+            "the model files differ from those that were saved"
         )
     return description, contents
 

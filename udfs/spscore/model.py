@@ -286,7 +286,7 @@ class SPScore:
             if model.resources != here:
                 raise ValueError(
                     f"{path}: fitted with {_joined(model.resources)}, but the tables here are "
-                    f"{_joined(here)}; fit it again, or take those tables"
+                    f"{_joined(here)}; fit it again, or use those tables"
                 )
         return model
 

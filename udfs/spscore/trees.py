@@ -96,7 +96,7 @@ def read_trees(models: list[str]) -> Tables:
         for block in blocks:
             fields = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
             if fields["num_cat"] != "0" or fields.get("is_linear", "0") != "0":
-                raise ValueError("categorical splits and linear leaves are not read")
+                raise ValueError("categorical splits and linear leaves are not supported")
             splits += _splits(len(leaf_values), fields)
             leaf_values.append(np.array(fields["leaf_value"].split(), float) / len(models))
     leaves = max((len(values) for values in leaf_values), default=1)
@@ -150,7 +150,7 @@ def _splits(tree: int, fields: dict[str, str]) -> list[Split]:
         kind = decision_type[node]
         missing = kind >> 2 & 3
         if kind & _CATEGORICAL or missing == _MISSING_ZERO:
-            raise ValueError("categorical splits and zero as a missing value are not read")
+            raise ValueError("categorical splits and zero as a missing value are not supported")
         # Where nothing counts as missing, LightGBM reads NaN as 0.
         nan_left = bool(kind & _DEFAULT_LEFT) if missing == _MISSING_NAN else exact[node] >= 0
         sides = [under[child] if child >= 0 else 1 << ~child for child in (left[node], right[node])]

@@ -66,7 +66,7 @@ def _is_safe(given: str) -> bool:
     status = os.stat(given)
     safe = status.st_uid in (0, os.getuid()) and not status.st_mode & OTHERS_WRITE
     if not safe:
-        say(f"GAIXIE_CACHE_DIR={given}: passed over, for others may write there; chmod go-w it")
+        say(f"GAIXIE_CACHE_DIR={given}: ignored, since others may write there; chmod go-w it")
     return safe
 
 

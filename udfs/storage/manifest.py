@@ -1,12 +1,11 @@
-"""The manifests of runs and releases: what jobs write last, and what every reader begins with.
+"""Defines the manifests of runs, pairs and releases: jobs write them last, readers read them first.
 
-A run is ROOT/runs/RUN_ID, a release ROOT/releases/VERSION; neither exists for readers without its
-manifest.json; neither do pairs that jobs/build_pairs.py makes. docs/*-manifest.schema.json state
+A run is ROOT/runs/RUN_ID, a release ROOT/releases/VERSION. Neither exists for readers without its
+manifest.json, and neither do the pairs of jobs/build_pairs.py. docs/*-manifest.schema.json define
 the same for other languages; `python -m gaixie.udfs.storage.manifest docs` writes them.
 
-A manifest states the version of its format, and one that states none has version 1. Keys that a
-version does not know are passed over, so a key may be added within a version; a new version comes
-with every other change.
+A manifest states the version of its format; without one, it has version 1. Readers ignore unknown
+keys, so a key may be added within a version. Any other change needs a new version.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from gaixie.udfs.storage.names import Below, RunId
 from gaixie.udfs.storage.names import check_run_id as check_run_id
 
 FORMAT_VERSION = 1
-"""The newest format of both manifests: what is written, and the last one that can be read."""
+"""The format that is written, and the newest that can be read."""
 
 NAME = "manifest.json"
 
 
 class ManifestError(ValueError):
-    """A manifest that cannot be read: one line that names the file."""
+    """Raised for a manifest that cannot be read, with one line that names the file."""
 
 
 class _Part(BaseModel):
@@ -39,10 +38,10 @@ class InputFile(_Part):
     """A file as it was when a run read it."""
 
     path: str
-    """As Spark names it, with its scheme."""
+    """URI of the file as Spark names it, with its scheme."""
     bytes: int
     modified: str
-    """ISO 8601 in UTC, to the millisecond."""
+    """Time of the last change, ISO 8601 in UTC, to the millisecond."""
 
 
 class RunInput(_Part):
@@ -51,14 +50,14 @@ class RunInput(_Part):
     path: str
     format: str
     files: int
-    """That were read."""
+    """Number of files that were read."""
     bytes: int
     corrupt_files: dict[str, str]
-    """Files that were set aside, and what is wrong with each."""
+    """Maps files that were set aside to what is wrong with them."""
     corrupt_rows: dict[str, int] = {}
-    """Rows of those of them whose footer could be read."""
+    """Rows of those corrupt files whose footer could be read."""
     listing: list[InputFile] = []
-    """The files that were read; none of an earlier Gaixie."""
+    """The files that were read; empty in runs of an earlier Gaixie."""
 
 
 class RunRows(_Part):
@@ -72,29 +71,29 @@ class RunRows(_Part):
 
 class RunFile(_Part):
     path: Below
-    """Below the run's folder."""
+    """Path below the run's folder."""
     bytes: int
     sha256: str | None = None
-    """Null where an earlier Gaixie wrote the run, or on a file system that Spark alone knows."""
+    """Null if an earlier Gaixie wrote the run, or the file system is one that only Spark reads."""
 
 
 class Index(_Part):
-    """A population stability index, and what it is a shift above."""
+    """A population stability index, and the limit above which it is a shift."""
 
     psi: float
     limit: float
 
 
 class Drift(_Part):
-    """How a run differs from an earlier one; see gaixie.jobs.scoring.drift."""
+    """Describes how a run differs from an earlier one; see gaixie.jobs.scoring.drift."""
 
     against: RunId
     indices: dict[str, dict[str, Index]]
-    """By origin, and output, "stages" or "quarantine"."""
+    """Indices by origin, then by output, "stages" or "quarantine"."""
 
     @property
     def shifted(self) -> list[str]:
-        """What has shifted: llm meaning 0.41."""
+        """Returns what has shifted, such as: llm meaning 0.41."""
         return [
             f"{origin} {name} {index.psi:.2f}"
             for origin, indices in self.indices.items()
@@ -107,12 +106,12 @@ class _Manifest(_Part):
     format_version: int = Field(default=1, ge=1, strict=True)
 
     def to_json(self) -> str:
-        """The file's text, in the format of today."""
+        """Returns the file's text in the current format."""
         return storage.to_json(self.model_dump(by_alias=True) | {"format_version": FORMAT_VERSION})
 
 
 class RunManifest(_Manifest):
-    """What jobs/score_corpus.py publishes of a run."""
+    """The manifest of a run, published by jobs/score_corpus.py."""
 
     run_id: RunId
     created: str
@@ -120,34 +119,34 @@ class RunManifest(_Manifest):
     gaixie: str
     spark: str
     signature: str
-    """Of the metric: scores compare only under one signature."""
+    """Signature of the metric; only scores with the same signature are comparable."""
     settings: dict[str, Any]
-    """As conf/score.yaml has them, after the command line."""
+    """The settings of conf/score.yaml, after the command line."""
     limit: int | None
-    """Rows that were read at most."""
+    """Maximum number of rows to read (--limit)."""
     inputs: list[RunInput]
     rows: dict[str, RunRows]
-    """By origin."""
+    """Rows by origin."""
     known_pairs: dict[str, int] = {}
-    """Of the duplicates, rows whose pair an earlier run has, by origin: of --new-only."""
+    """With --new-only: duplicates whose pair an earlier run has, by origin."""
     earlier_runs: list[str] = []
-    """Those whose files and pairs --new-only left out."""
+    """Runs whose files and pairs --new-only left out."""
     rescored: list[RunId] = []
-    """Those whose pairs --rescore scored again, and those whose pairs these had scored again."""
+    """Runs whose pairs --rescore scored again, and the runs whose pairs these had scored again."""
     stages: dict[str, dict[int, int]]
     """Scored rows by origin and stage."""
     quarantine: dict[str, dict[str, int]]
     """Quarantined rows by origin and reason."""
     thresholds: dict[str, list[float | None]] = Field(alias="cuts")
-    """Scores at which stages 1, 2 and 3 begin, by origin; null where a quantile had no pairs."""
+    """Scores at which stages 1, 2 and 3 begin, by origin; null if a quantile had no pairs."""
     min_meaning: dict[str, float] = {}
-    """Least judged meaning in stages 2 and 3, by origin."""
+    """Minimum judged meaning in stages 2 and 3, by origin."""
     quantiles: dict[str, dict[float, float]]
-    """Score by origin and share of the pairs below it."""
+    """Score by origin, and by the share of its pairs below that score."""
     histograms: dict[str, dict[str, list[int]]] = {}
-    """Scored pairs by origin, output and bin, of equal width from 0 to 1."""
+    """Scored pairs by origin, output and bin; bins have equal width from 0 to 1."""
     drift: Drift | None = None
-    """Against the run of --fail-on-drift."""
+    """Drift against the run of --fail-on-drift."""
     seconds: dict[str, float]
     """Wall time by step, in order."""
     files: dict[Literal["scored", "quarantine"], list[RunFile]]
@@ -162,7 +161,7 @@ class RunManifest(_Manifest):
 
     @property
     def set_aside(self) -> str:
-        """What was set aside, in words; empty where nothing was."""
+        """Returns what was set aside, in words; empty if nothing was."""
         files = sum(source.files for source in self.inputs)
         corrupt = sum(len(source.corrupt_files) for source in self.inputs)
         known = [rows for source in self.inputs for rows in source.corrupt_rows.values()]
@@ -181,7 +180,7 @@ class RunManifest(_Manifest):
 
 
 class PairsManifest(_Manifest):
-    """What jobs/build_pairs.py writes beside the pairs."""
+    """The manifest of pairs, written by jobs/build_pairs.py."""
 
     method: str
     created: str
@@ -189,32 +188,32 @@ class PairsManifest(_Manifest):
     gaixie: str
     spark: str
     settings: dict[str, Any]
-    """As conf/pairs.yaml has them, after the command line."""
+    """The settings of conf/pairs.yaml, after the command line."""
     limit: int | None
-    """Rows that were read at most."""
+    """Maximum number of rows to read (--limit)."""
     inputs: list[RunInput]
     rows: int
     """Rows that were read."""
     read: int
-    """What the method counts: sentences or rows; the sum of used and of all in quarantine."""
+    """Sentences or rows, as the method counts; the sum of used and quarantine."""
     used: int
-    """Of these, how many are in a pair."""
+    """How many of these are in a pair."""
     quarantine: dict[str, int]
-    """Of these, how many are in none, by reason."""
+    """How many of these are in no pair, by reason."""
     dropped: dict[str, int] = {}
-    """Candidates that became no pair, by reason, of sentences that are in another or counted
-    already."""
+    """Candidates without a pair, by reason, whose sentence is in another pair or already
+    counted."""
     figures: dict[str, Any] = {}
-    """What the method says of its work, such as requests and tokens."""
+    """The method's figures about its work, such as requests and tokens."""
     groups: int
-    """That have a pair."""
+    """Groups with a pair."""
     pairs: int
     seconds: float
     files: dict[Literal["pairs", "quarantine", "clusters", "references"], list[RunFile]]
 
 
 class ReleaseSettings(_Part):
-    """What decides the rows of a release and their files."""
+    """The settings that decide the rows of a release and their files."""
 
     stages: list[int]
     split: dict[str, int | float]
@@ -232,7 +231,7 @@ class SourceRunEntry(_Part):
     created: str
     manifest_sha256: str
     rows: int
-    """Of the released stages, duplicates included."""
+    """Rows in the released stages, duplicates included."""
 
 
 class ReleaseRows(_Part):
@@ -244,7 +243,7 @@ class ReleaseRows(_Part):
 
 
 class ReleaseLineage(_Part):
-    """Pairs of a release that came about alike; null is what their input did not say."""
+    """Pairs of a release with the same lineage; null if their input does not state it."""
 
     run_id: str
     origin: str
@@ -252,12 +251,12 @@ class ReleaseLineage(_Part):
     model: str | None
     license: str | None
     pairs: dict[int, int]
-    """By stage."""
+    """Pairs by stage."""
 
 
 class ReleaseFile(_Part):
     path: Below
-    """Below the build folder."""
+    """Path below the build folder."""
     bytes: int
     sha256: str
 
@@ -269,7 +268,7 @@ class DataFile(ReleaseFile):
 
 
 class ReleaseManifest(_Manifest):
-    """What jobs/release_dataset.py publishes of a release."""
+    """The manifest of a release, published by jobs/release_dataset.py."""
 
     version: Below
     name: str
@@ -287,17 +286,17 @@ class ReleaseManifest(_Manifest):
     settings: ReleaseSettings
     runs: list[SourceRunEntry]
     columns: dict[str, str]
-    """Spark's types by column."""
+    """Maps columns to Spark's types."""
     rows: dict[str, ReleaseRows]
-    """By origin."""
+    """Rows by origin."""
     counts: dict[str, dict[int, dict[str, int]]]
     """Pairs by split, stage and origin."""
     quantiles: dict[str, dict[float, float]]
     """Score by origin and share of the pairs below it."""
     judgements: dict[int, dict[str, float]] = {}
-    """Means by stage."""
+    """Mean judgements by stage."""
     lineage: list[ReleaseLineage] = []
-    """Pairs by run, origin, method, model and licence; none of an earlier Gaixie."""
+    """Pairs by run, origin, method, model and licence; empty in releases of an earlier Gaixie."""
     seconds: dict[str, float]
     files: list[Annotated[DataFile | ReleaseFile, Field(union_mode="left_to_right")]]
 
@@ -312,7 +311,7 @@ class ReleaseManifest(_Manifest):
     def pairs_of(
         self, split: str | None = None, stage: int | None = None, origin: str | None = None
     ) -> int:
-        """Pairs of a split, a stage and an origin; None takes all of them."""
+        """Returns the pairs of a split, a stage and an origin; None includes all."""
         return sum(
             pairs
             for one, stages in self.counts.items()
@@ -326,22 +325,22 @@ M = TypeVar("M", RunManifest, ReleaseManifest)
 
 
 def read_run(folder: str, files: Any = storage, name: str = NAME) -> RunManifest:
-    """The manifest of a run's folder.
+    """Returns the manifest in a run's folder.
 
-    files: what has read_json, such as a Storage of gaixie.jobs.corpus.storage. Raises
-    FileNotFoundError where the run is not published, other OSErrors of gaixie.udfs.storage.storage,
+    files: an object with read_json, such as a Storage of gaixie.jobs.corpus.storage. Raises
+    FileNotFoundError if the run is not published, other OSErrors of gaixie.udfs.storage.storage,
     and ManifestError.
     """
     return _validated(*_read(folder, "run", files, name), RunManifest)
 
 
 def read_release(folder: str) -> ReleaseManifest:
-    """The manifest of a release's folder; raises as read_run does."""
+    """Returns the manifest in a release's folder; raises as read_run does."""
     return _validated(*_read(folder, "release"), ReleaseManifest)
 
 
 def read_manifest(folder: str) -> RunManifest | ReleaseManifest:
-    """The manifest of a run's or a release's folder; raises as read_run does."""
+    """Returns the manifest in a run's or a release's folder; raises as read_run does."""
     uri, values = _read(folder, "run or release")
     if isinstance(values, dict) and "version" in values:
         return _validated(uri, values, ReleaseManifest)
@@ -360,8 +359,8 @@ def _validated(uri: str, values: Any, model: type[M]) -> M:
     stated = values.get("format_version", 1) if isinstance(values, dict) else 1
     if isinstance(stated, int) and stated > FORMAT_VERSION:
         raise ManifestError(
-            f"{uri}: a manifest of format_version {stated}, this Gaixie reads up to "
-            f"{FORMAT_VERSION}; a newer Gaixie reads it"
+            f"{uri}: its format_version is {stated}, but this Gaixie reads up to "
+            f"{FORMAT_VERSION}; use a newer Gaixie"
         )
     try:
         return model.model_validate(values)
@@ -369,7 +368,7 @@ def _validated(uri: str, values: Any, model: type[M]) -> M:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
         fault = f"no '{key}' in it" if first["type"] == "missing" else f"{key}: {first['msg']}"
-        raise ManifestError(f"{uri}: not of a run or release: {fault}") from None
+        raise ManifestError(f"{uri}: not the manifest of a run or release: {fault}") from None
 
 
 # The schemas
@@ -382,7 +381,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
 
 
 def schema_of(model: type[BaseModel]) -> str:
-    """JSON Schema (draft 2020-12) of a manifest."""
+    """Returns the JSON Schema (draft 2020-12) of a manifest."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return storage.to_json(schema | model.model_json_schema())
 

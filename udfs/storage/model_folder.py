@@ -22,7 +22,7 @@ def check_output(output: Path, sign: str, overwrite: bool) -> Path:
         if not overwrite:
             raise ValueError(f"{output}: exists and is not empty; --overwrite replaces it")
         if not (output / sign).is_file():
-            raise ValueError(f"{output}: has no {sign}, so it is no model; not overwritten")
+            raise ValueError(f"{output}: has no {sign}, so it is not a model; not overwritten")
     return output
 
 

@@ -12,7 +12,7 @@ def check_run_id(run_id: str) -> str:
     """Returns the id. Raises ValueError if it could name anything but a folder below runs/."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", run_id):
         raise ValueError(
-            f"{run_id}: a run's id has letters, digits and . _ -, and begins with a letter or digit"
+            f"{run_id}: a run id has letters, digits and . _ -, and begins with a letter or digit"
         )
     return run_id
 

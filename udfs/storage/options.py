@@ -103,7 +103,11 @@ def add_config(parser: ArgumentParser | _ArgumentGroup, path: object, shown: str
     """Adds --config and --set. path: of the shipped settings; shown: their name in the help."""
     parser.add_argument("--config", metavar="YAML", default=str(path), help=f"default {shown}")
     parser.add_argument(
-        "--set", metavar="KEY=VALUE", action="append", default=[], help="any setting of the config"
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="override any setting of the config",
     )
 
 

@@ -231,7 +231,7 @@ def delete(uri: str) -> None:
         return
     bucket, key = _bucket_and_key(uri)
     if not key:
-        raise OSError(f"{uri}: a whole bucket is not deleted here")
+        raise OSError(f"{uri}: refusing to delete a whole bucket")
     keys = [name.partition("://")[2].partition("/")[2] for name, _ in _entries(uri)]
     with explained(uri):
         for start in range(0, len(keys), DELETED_AT_ONCE):

@@ -145,7 +145,7 @@ def _json_rows(
         for column in columns:
             value = row[column]
             if value is not None and not isinstance(value, str):
-                raise ValueError(f"{name}, line {number}: '{column}' is {value!r}, no string")
+                raise ValueError(f"{name}, line {number}: '{column}' is {value!r}, not a string")
             if value and errors != "surrogateescape":
                 # JSON can hold a lone surrogate, but UTF-8 cannot.
                 value = value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")

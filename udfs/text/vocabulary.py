@@ -32,7 +32,7 @@ class Rule:
             value for value in (self.share, self.min_count, self.coverage) if value is not None
         ]
         if len(given) != 1:
-            raise ValueError("a rule has one of share, min_count and coverage")
+            raise ValueError("a rule needs exactly one of share, min_count and coverage")
         for name in ("share", "coverage"):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 1:

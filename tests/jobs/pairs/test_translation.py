@@ -113,7 +113,7 @@ def test_is_language(text, language, expected):
     [
         ("{folder}", "ar", "no language 'ar' in its vocabulary; --set translation.languages.ar"),
         ("none/such", "en", "none/such: no such folder, nor a model in the Hugging Face cache"),
-        ("{empty}", "en", "is no model folder, for it has no config.json"),
+        ("{empty}", "en", "not a model folder: it has no config.json"),
         ("{folder}", "zh", "--pivot zh: expected another language"),
     ],
 )

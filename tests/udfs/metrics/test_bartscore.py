@@ -45,5 +45,5 @@ def test_equals_a_loop_over_tokens(folder, batch_tokens, monkeypatch):
 
 def test_an_encoder_will_not_do(tmp_path):
     folder = tiny_bert(tmp_path / "bert")
-    with pytest.raises(ValueError, match="bert is no sequence-to-sequence model"):
+    with pytest.raises(ValueError, match="bert is not a sequence-to-sequence model"):
         BARTScore(folder).sentence_scores(Pairs.of(["好"], ["好"]))

@@ -147,7 +147,7 @@ def test_broken_folder(copy, breakage, complaint):
 def test_no_model_and_no_such_layer(folder, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no such folder.*make_encoder\.py"):
         Encoder("none")
-    with pytest.raises(ValueError, match=r"is no model folder, for it has no config\.json"):
+    with pytest.raises(ValueError, match=r"not a model folder: it has no config\.json"):
         Encoder(str(tmp_path))
     with pytest.raises(ValueError, match="no layer 4: the model's layers are 1 to 3"):
         Encoder(folder, 4)

@@ -197,7 +197,7 @@ def test_tables_equal_lightgbm(leaves, missing):
     [
         ({"objective": "binary"}, "objective=regression"),
         ({"num_leaves": 100, "min_data_in_leaf": 1}, "trees of 100 leaves, expected at most 64"),
-        ({"zero_as_missing": True}, "zero as a missing value are not read"),
+        ({"zero_as_missing": True}, "zero as a missing value are not supported"),
     ],
 )
 def test_models_of_another_kind_are_refused(sample, settings, message):
@@ -270,7 +270,7 @@ def test_files_that_are_gone_or_changed_are_refused(sample, tmp_path):
     fitted(sample).save(tmp_path)
     path = tmp_path / "fluency" / "lightgbm-0.txt"
     path.write_text(path.read_text().replace("leaf_value=", "leaf_value= ", 1))
-    with pytest.raises(ValueError, match="not those that were saved"):
+    with pytest.raises(ValueError, match="differ from those that were saved"):
         SPScore.load(tmp_path)
     path.unlink()
     with pytest.raises(FileNotFoundError, match=r"fluency/lightgbm-0\.txt: no such file"):

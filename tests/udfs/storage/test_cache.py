@@ -66,7 +66,7 @@ def test_a_folder_that_is_given_is_taken_if_it_is_nobody_elses(
         monkeypatch.setenv("GAIXIE_CACHE_DIR", str(given))
         assert cache_folder() == cache_folder() == (given if mode == 0o755 else places[0])
     [said] = capsys.readouterr().err.splitlines()
-    assert said.startswith(f"GAIXIE_CACHE_DIR={given}: passed over")
+    assert said.startswith(f"GAIXIE_CACHE_DIR={given}: ignored")
 
 
 def test_every_file_that_kernels_are_made_of_names_their_folder():

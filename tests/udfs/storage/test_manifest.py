@@ -53,10 +53,13 @@ def test_a_manifest_without_a_version_has_version_1(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"format_version": 2}, "a manifest of format_version 2, this Gaixie reads up to 1"),
-        ({"format_version": "2"}, "not of a run or release: format_version: Input should"),
-        ({"rows": []}, "not of a run or release: rows: Input should be"),
-        ({"rows": {"llm": {}}}, "not of a run or release: no 'rows.llm.read' in it"),
+        ({"format_version": 2}, "its format_version is 2, but this Gaixie reads up to 1"),
+        (
+            {"format_version": "2"},
+            "not the manifest of a run or release: format_version: Input should",
+        ),
+        ({"rows": []}, "not the manifest of a run or release: rows: Input should be"),
+        ({"rows": {"llm": {}}}, "not the manifest of a run or release: no 'rows.llm.read' in it"),
     ],
 )
 def test_what_cannot_be_read_is_one_line(tmp_path, changes, expected):

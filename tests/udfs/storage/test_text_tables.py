@@ -83,7 +83,7 @@ def test_a_lone_surrogate_in_json(tmp_path):
         ("a.tsv", b"source\tb\n", "a.tsv: no column 'paraphrase', it has: source, b"),
         ("a.jsonl", b'{"source": "a"}', "a.jsonl, line 1: no column 'paraphrase', it has: source"),
         ("a.jsonl", b"\n[]", "a.jsonl, line 2: expected a JSON object"),
-        ("a.jsonl", b'{"source": 1, "paraphrase": ""}', "line 1: 'source' is 1, no string"),
+        ("a.jsonl", b'{"source": 1, "paraphrase": ""}', "line 1: 'source' is 1, not a string"),
         ("a.parquet", b"PAR1", "a.parquet: not a Parquet file"),
         ("n.parquet", b"", "column 'source' is of int64, expected string"),
         ("a.docx", b"", "a.docx: expected a file of .txt, .tsv,"),

@@ -203,7 +203,7 @@ def _reopen(model: str, version: str) -> LtpSegmenter:
     if segmenter.version != version:
         raise ValueError(
             f"ltp:{model}: this model is {segmenter.version}, expected {version};"
-            " the same model must stand on every machine"
+            " every machine needs the same model"
         )
     return segmenter
 
@@ -238,7 +238,7 @@ def _find_folder(model: str) -> Path:
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise OSError(
             f"ltp:{model}: no such folder, and no model of this name could be downloaded"
-            f" ({reason}); without the network give a local folder"
+            f" ({reason}); if there is no network, give a local folder"
         ) from error
 
 

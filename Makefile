@@ -9,7 +9,7 @@
 # make lint    style and types
 # make constraints  the newest versions that fit pyproject.toml, after which everything is to be tested
 # make locks   what the images install, by SHA-256, after make constraints; make sbom lists it as CycloneDX
-# make dist    the archive for a cluster's nodes (PYTHON_PREFIX: where Python stands on them)
+# make dist    the archive for a cluster's nodes (PYTHON_PREFIX: the prefix of their Python)
 # make model   fit the model that ships with the package again (needs DATA)
 
 PYTHON ?= python3

@@ -1,12 +1,12 @@
-"""Packs the jobs and all they need, but Spark, into one archive for the nodes of a cluster.
+"""Packs the jobs and all they need, except Spark, into one archive for the nodes of a cluster.
 
   make dist
   python infra/dist.py --python-prefix /usr    for nodes whose Python is /usr/bin/python3.11
 
-The nodes have Spark and a Python of the same minor version as this one; the archive brings the
-packages of pyproject.toml's dependencies, in the versions of infra/constraints.txt, without
-PyTorch, and the kernels compiled for the levels of processors up to this one's. dist/*.json says
-which packages and levels are in it.
+The nodes need Spark and a Python of the same minor version as this one. The archive holds the
+dependencies of pyproject.toml, in the versions of infra/constraints.txt and without PyTorch, and
+the kernels, compiled for the processor levels up to this one's. dist/*.json lists its packages and
+levels.
 
   bin/python                       a link to PREFIX/bin/python3.11 of the node
   jobs/ conf/                      links to these folders of the package below
@@ -45,7 +45,7 @@ LEFT_OUT = ("*/tests/*", "*/include/*", "*.h", "*.hpp", "*.pxd", "*.pyx", "*.pyi
 
 SAID = """\
 {archive}: {size}
-for nodes with Spark {spark} and {python} (--python-prefix PREFIX: another place)
+for nodes with Spark {spark} and {python} (--python-prefix PREFIX for another Python)
 
   mkdir -p /opt/gaixie && tar -xzf {name} -C /opt/gaixie    # on the host that submits
   spark-submit --master spark://HOST:7077 \\
@@ -61,7 +61,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="dist.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    where = "where Python stands on the nodes; by default where it stands here"
+    where = "prefix of Python on the nodes (default: the same as here)"
     prefix = Path(sys.base_prefix)
     parser.add_argument("--output", type=Path, default=ROOT / "dist", metavar="FOLDER")
     parser.add_argument("--python-prefix", type=Path, default=prefix, metavar="PREFIX", help=where)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs a job from cron: never twice at once, a log file for each run, an alert where it fails.
+# Runs a job from cron: never twice at once, with a log file for each run and an alert if it fails.
 #
 #   run.sh NAME COMMAND [ARGUMENT…]
 #
@@ -7,7 +7,7 @@
 # RUN_ID sets another day, to resume an older run: RUN_ID=20261121 run.sh score …
 # Settings: /etc/gaixie/gaixie.env, or the file that GAIXIE_ENV names.
 #
-# Exit code: the command's own; 75 where NAME still runs, and nothing was started; 64 for a wrong call.
+# Exit code: the command's own; 75 if NAME still runs, so nothing was started; 64 for a wrong call.
 set -u
 
 say() { echo "run.sh: $*" >&2; }

@@ -1,7 +1,7 @@
 #!/bin/sh
-# What a container runs. Spark on Kubernetes starts its executors' containers with "executor" and the
-# rest in the environment, and in cluster mode, as the Spark operator does, the driver's with "driver"
-# and the rest behind it; anything else is a command.
+# The entry point of a container. Spark on Kubernetes starts executors with "executor" and the rest in the
+# environment; in cluster mode, as with the Spark operator, it starts the driver with "driver" and its
+# arguments. Anything else is a command.
 set -eu
 
 if [ "${1:-}" = driver ]; then

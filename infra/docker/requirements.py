@@ -1,4 +1,4 @@
-"""Prints what pyproject.toml of this folder depends on, a line each, with some of its extras.
+"""Prints the dependencies of this folder's pyproject.toml, one a line, with some of its extras.
 
 python requirements.py serve,train --without pyspark
 """

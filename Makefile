@@ -1,16 +1,16 @@
-# make demo    score the sample pairs and look at the result (installs what it needs first)
-# make demo-train  the whole way, small: vocabulary, tokenizer, three stages, paraphrases (adds PyTorch)
-# make paraphraser  a first real model and its evaluation, three hours on two cores (needs DATA); goes on where it was
-# make test    every test but the long ones: ten minutes
-# make test-long   the others: on a Spark cluster, under DeepSpeed, in a browser, the whole way through
-# make test-fast   what needs no Java, no PyTorch and no server: 2 minutes
-# make bench   how fast (needs DATA; PAIRS sets the size)
-# make bench-serve   how fast the service answers, over HTTP
-# make lint    style and types
-# make constraints  the newest versions that fit pyproject.toml, after which everything is to be tested
-# make locks   what the images install, by SHA-256, after make constraints; make sbom lists it as CycloneDX
-# make dist    the archive for a cluster's nodes (PYTHON_PREFIX: the prefix of their Python)
-# make model   fit the model that ships with the package again (needs DATA)
+# make demo    scores the sample pairs and shows some of them (installs what it needs first)
+# make demo-train  runs the whole pipeline, small: vocabulary, tokenizer, three stages, paraphrases (adds PyTorch)
+# make paraphraser  trains and evaluates a first real model, three hours on two cores (needs DATA); can be resumed
+# make test    runs every test except the long ones: ten minutes
+# make test-long   runs the long ones: on a Spark cluster, under DeepSpeed, in a browser, of the whole pipeline
+# make test-fast   runs the tests that need no Java, no PyTorch and no server: 2 minutes
+# make bench   measures speed (needs DATA; PAIRS sets the size)
+# make bench-serve   measures how fast the service answers over HTTP
+# make lint    checks style and types
+# make constraints  takes the newest versions that fit pyproject.toml; run all tests afterwards
+# make locks   pins what the images install, by SHA-256, after make constraints; make sbom lists it as CycloneDX
+# make dist    builds the archive for a cluster's nodes (PYTHON_PREFIX: the prefix of their Python)
+# make model   fits the model that ships with the package again (needs DATA)
 
 PYTHON ?= python3
 DATA   ?= ../shared/data

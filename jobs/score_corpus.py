@@ -3,7 +3,7 @@
   spark-submit jobs/score_corpus.py --input pairs/ --origin parallel --output s3a://bucket/gaixie
   spark-submit jobs/score_corpus.py --config my.yaml --run-id monday --resume
   spark-submit jobs/score_corpus.py --config my.yaml --new-only      what no run has scored yet
-  spark-submit jobs/score_corpus.py --config my.yaml --rescore unreleased    by a new model
+  spark-submit jobs/score_corpus.py --config my.yaml --rescore unreleased    again, with a new model
   python jobs/score_corpus.py --input sample.csv --origin llm --output out --dry-run
   python jobs/score_corpus.py --input pairs/ --origin llm --output out --tier paper
 

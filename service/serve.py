@@ -161,7 +161,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--dry-run", action="store_true", help="load everything, answer once, and exit")
     tiers = f"tier of SPScore-zh: {', '.join(TIER_NAMES)}, or a model's folder (%(default)s)"
     add("--tier", default="core", help=tiers)
-    limits = parser.add_argument_group("limits of a request, unless they say otherwise")
+    limits = parser.add_argument_group("limits of a request, unless stated otherwise")
     add_options(limits, ServiceSettings, *LIMITS)
     pages = "origin whose pages may send requests; may be repeated"
     limits.add_argument("--cors", action="append", metavar="ORIGIN", help=pages)

@@ -8,9 +8,9 @@ A system is a column of the table (--system NAME=COLUMN), a file of training/gen
 (--generations NAME=FILE, matched by the source's text, first candidate of each), or a model that
 writes now (--model NAME=FOLDER). --reference COLUMN names what a person wrote; give it once for
 each person. Every system is then scored against all references together (SARI, BLEU, Self-BLEU, HSK
-levels: --reference-metrics), and each person against the others. The least, mean and greatest of
-all other measures over a source's references show how far people go: Tables 5 of MCTS and 4 and 5
-of MultiPIT. The copy baseline, each source as its own paraphrase, is always included. Tables:
+levels: --reference-metrics), and each person against the others. The minimum, mean and maximum of
+all other measures over a source's references show how much people change (Table 5 of MCTS, Tables 4
+and 5 of MultiPIT). The copy baseline, each source as its own paraphrase, is always included. Tables:
 .parquet, .jsonl, .csv, .tsv. Texts are normalised, NFKC and spaces collapsed, before anything is
 measured.
 

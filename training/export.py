@@ -1,12 +1,12 @@
-"""Exports a paraphraser for CTranslate2, which writes several times as fast on a CPU.
+"""Exports a paraphraser for CTranslate2, which is several times as fast on a CPU.
 
   python training/export.py runs/first/model --output exported
   python training/export.py runs/first/model --output exported --quantization float32
   python training/generate.py exported sentences.txt
 
-MODEL is what training/curriculum.py left: a BART with the entity-aligned tokenizer. The exported
+MODEL is a model of training/curriculum.py: a BART with the entity-aligned tokenizer. The exported
 folder is a model for training/generate.py and training/evaluate.py like any other. float32 writes
-what the model writes; int8 is smaller and faster, but may choose another word now and then. Exit
+the same as the model; int8 is smaller and faster, but may sometimes choose another word. Exit
 codes: 0 done, 2 something to fix (one line says what).
 """
 

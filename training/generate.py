@@ -9,7 +9,7 @@
   python training/generate.py MODEL sentences.txt --sample --top-p 0.9 --temperature 0.8 --seed 1
 
 MODEL: a folder with any AutoModelForSeq2SeqLM and its tokenizer, such as training/curriculum.py
-leaves. Sentences: lines of .txt or standard input, or a column of .parquet, .jsonl, .csv or .tsv.
+writes. Sentences: lines of .txt or standard input, or a column of .parquet, .jsonl, .csv or .tsv.
 The output has a line for each candidate, in input order: row (of the input, from 1), rank, source,
 paraphrase, log_probability (mean over the paraphrase's tokens, by the model itself, natural
 logarithm), reverse (with --reverse: the same for the source given the paraphrase), entities_kept

@@ -4,9 +4,9 @@
   python training/model_card.py runs/first/model --folder upload --license mit
   hf upload NAME/gaixie-small upload                    (not done here)
 
-MODEL is what training/curriculum.py left; it already has a card without figures. EVALUATION is the
-output of training/evaluate.py for it: the figures, and the sources with the highest and the lowest
-scores.
+MODEL is a model of training/curriculum.py, which already has a card without figures. EVALUATION is
+the output of training/evaluate.py for it: the card takes its figures, and its sources with the
+highest and the lowest scores.
 
   FOLDER/README.md       the card: head for the hub, use, data, training, figures, limits
   FOLDER/training.json   the facts of the training, with its settings; no paths

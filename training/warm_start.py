@@ -5,7 +5,7 @@
   python training/warm_start.py models/tokenizer --decoder-layers 2 --output models/warm
 
 The model has BART's architecture; training/modeling/warm_start.py says which weights go where.
-TOKENIZER is a folder that `training/tokenize_text.py make` left; it is copied to the output, which
+TOKENIZER is a folder that `training/tokenize_text.py make` wrote; it is copied to the output, which
 may be in a store. Exit codes: 0 done, 2 something to fix (one line says what).
 """
 

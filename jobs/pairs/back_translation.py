@@ -1,7 +1,7 @@
 """Pairs a Chinese sentence with its translation into another language and back (back-translation).
 
-Each pivot language makes one candidate of each sentence; if translations are sampled, so does each
-sample. A candidate that fails on the way gets a reason of gaixie.jobs.pairs.translation.
+Each pivot language gives one candidate for each sentence, or several if translations are sampled. A
+candidate that fails on the way gets a reason of gaixie.jobs.pairs.translation.
 
 Source: *Chinese Sentence Paraphrasing*, section 3.2: m2m100, through Arabic.
 """

@@ -1,8 +1,7 @@
 """Pairs Chinese with simpler Chinese: translated, simplified and translated back (method simplify).
 
-Three filters decide at the end: the mean HSK level of the words must fall, the language model must
-not be surprised, and the meaning must stay. A pair is quarantined under the first filter that
-rejects it.
+Three filters decide at the end: the mean HSK level of the words must fall, the perplexity must be
+low, and the meaning must be kept. A pair is quarantined under the first filter that rejects it.
 
 Source: Chong et al. 2024, *MCTS: A Multi-Reference Chinese Text Simplification Dataset*, on its
 pseudo data: zh -> en -> simpler en -> zh, filtered by HSK level, perplexity and similarity.

@@ -4,8 +4,8 @@ Versions that are equal after normalisation are merged. n versions make n (n - 1
 twice as many in both directions. If a sentence has more than COMPARED versions, those with the
 least hash are paired, so time and memory stay linear in the versions. At most max_pairs pairs are
 kept, those with the least hash of seed and both texts, so neither other groups nor the order of
-rows changes the choice. In one direction, the source is the text with the smaller hash; neither
-place nor text decides.
+rows changes the choice. In one direction, the source is the text with the smaller hash, whatever
+the order of the two.
 
 Source: *Chinese Sentence Paraphrasing*, section 3.2, which pairs a human and a machine translation.
 """

@@ -84,9 +84,8 @@ class Batcher(Generic[Key, Item, Result]):
             return []
         waiting = self.length
         if waiting and waiting + len(items) > self.queue:  # a single request may exceed the queue
-            raise Refused(
-                429, f"{waiting:,} items are already waiting", retry_after=self.seconds(waiting)
-            )
+            busy = f"{waiting:,} items are already waiting"
+            raise Refused(429, busy, retry_after=self.seconds(waiting))
         if self._loop is None:
             self._loop = asyncio.create_task(self._run())
         future: asyncio.Future[list[Result]] = asyncio.get_running_loop().create_future()

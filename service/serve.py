@@ -54,7 +54,7 @@ LIMITS = (
 WRITING: tuple[tuple[str, Any, Any, str, str], ...] = (
     ("--beams", positive, 8, "N", "beams of the search"),
     ("--draws", int, 8, "N", "candidates drawn in addition"),
-    ("--temperature", float, 0.6, "T", "of draws; lower is safer"),
+    ("--temperature", float, 0.6, "T", "of draws; a lower one draws likelier candidates"),
     ("--min-meaning", float, 0.7, "M", "candidates judged below this meaning rank last"),
     ("--reverse", float, 0.5, "W", "weight of log p(text | candidate), added to the score"),
     ("--forward", float, 0.5, "W", "weight of log p(candidate | text), added to the score"),

@@ -42,7 +42,7 @@ class ServiceSettings(Strict):
     body_timeout: float = Field(default=20.0, gt=0)
     """seconds in which a request's body must arrive"""
     requests_per_minute: int | None = Field(default=None, ge=1)
-    """of a token, or of an address if there are no tokens; divided among the processes"""
+    """limit of a token, or of an address if there are no tokens; divided among the processes"""
     pairs_per_minute: int | None = Field(default=None, ge=1)
     """likewise; a text to paraphrase counts as 100"""
     cors: list[str] = Field(default_factory=list)

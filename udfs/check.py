@@ -72,12 +72,12 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         option = "--min-score" if name == "spscore" else f"--min-{name}"
         what = "the score" if name == "spscore" else name
         add(option, dest=name, type=float, metavar="0-1", help=f"minimum of {what}")
-    add(
-        "--share", type=float, default=1.0, metavar="0-1", help="share that must pass (%(default)s)"
-    )
+    share = "share that must pass (%(default)s)"
+    add("--share", type=float, default=1.0, metavar="0-1", help=share)
     add("--show", type=positive, default=20, metavar="N", help="pairs to show (%(default)s)")
-    add("--source", default="source", metavar="COLUMN", help="(%(default)s)")
-    add("--paraphrase", default="paraphrase", metavar="COLUMN", help="(%(default)s)")
+    for side in ("source", "paraphrase"):
+        what = f"column of the {side}s (%(default)s)"
+        add(f"--{side}", default=side, metavar="COLUMN", help=what)
     add("--tier", default="core", help="paper, core, full, or a model's folder (%(default)s)")
     return parser.parse_args(argv)
 

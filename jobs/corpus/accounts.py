@@ -109,9 +109,7 @@ def digests(spark: SparkSession, uris: Sequence[str]) -> dict[str, str]:
         try:
             return dict(context.parallelize(links, min(len(uris), 1000)).map(_digest).collect())
         except SPARK_ERRORS:
-            say(
-                "the executors cannot read the run's files from Python; the driver reads them instead"
-            )
+            say("executors cannot read the run's files in Python; the driver reads them")
     return _in_threads(plain_storage.sha256, uris)
 
 

@@ -93,9 +93,7 @@ def _fault(file: File, error: Exception) -> str | None:
     """Returns what is wrong with a file that could not be read; None if it is not at fault."""
     message = str(error)
     if re.search(GONE, message):
-        raise JobError(
-            f"{file.uri}: no longer there; it was removed after this run began to read its input"
-        ) from error
+        raise JobError(f"{file.uri}: removed since this run began to read its input") from error
     if codec := re.search(CODEC, message):
         raise JobError(
             f"{file.uri}: its pages are compressed with {codec[1].lower()}, which this Spark "

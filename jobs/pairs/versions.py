@@ -48,9 +48,7 @@ class Versions(Method):
     @classmethod
     def of(cls, settings: BuildSettings) -> Versions:
         if not (settings.foreign_column or settings.tmx):
-            raise JobError(
-                "--foreign-column is missing: it tells which rows are versions of one sentence"
-            )
+            raise JobError("--foreign-column is missing: versions have the same value in it")
         return cls(settings.both, settings.max_pairs, settings.seed)
 
     def items(self, rows: DataFrame) -> DataFrame:

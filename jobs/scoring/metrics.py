@@ -48,9 +48,7 @@ def push(url: str, text: str) -> None:
         request = urllib.request.Request(address, text.encode(), headers, method="PUT")
         urllib.request.urlopen(request, timeout=PATIENCE).close()
     except (OSError, ValueError) as error:
-        say(
-            f"--push-metrics {url}: the run is published, but its metrics were not accepted: {error}"
-        )
+        say(f"--push-metrics {url}: the run is published, but not its metrics: {error}")
 
 
 def _samples(manifest: RunManifest) -> Iterator[tuple[str, dict[str, str], float]]:

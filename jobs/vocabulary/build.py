@@ -59,9 +59,7 @@ def read_sentences(
     if columns is None or kind == "text":
         kind, columns = "text", ["value"]
     if kind is None:
-        raise JobError(
-            f"{first}: the name does not end in a known format, expected one of {', '.join(FORMATS)}"
-        )
+        raise JobError(f"{first}: unknown format, expected one of {', '.join(FORMATS)}")
     csv: dict[str, Any] = {"header": True, "escape": '"'} if kind == "csv" else {}
     try:
         rows = spark.read.load(path, format=kind, **csv)

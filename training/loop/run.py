@@ -195,9 +195,7 @@ class Run:
         # DeepSpeed may hold the weights elsewhere; it copes with missing gradients.
         if self.accelerator.distributed_type != DistributedType.DEEPSPEED:
             if unused := freeze_unused(self.network):
-                self.say(
-                    f"{len(unused)} weights are unused and stay unchanged: {', '.join(unused)}"
-                )
+                self.say(f"{len(unused)} unused weights stay unchanged: {', '.join(unused)}")
         optimizer = make_optimizer(self.network, self.settings)
         self.model, self.optimizer = prepare(
             self.accelerator, self.network, optimizer, self.settings

@@ -40,9 +40,7 @@ def export(model: Any, tokenizer: Any, output: Path, quantization: str = "int8")
     from ctranslate2.converters.transformers import BartLoader
 
     if model.config.model_type != "bart" or not isinstance(tokenizer, EntityAlignedTokenizer):
-        raise ValueError(
-            f"{model.config.model_type}: only a BART with Gaixie's tokenizer can be exported"
-        )
+        raise ValueError(f"{model.config.model_type}: expected a BART with Gaixie's tokenizer")
     model.config.normalize_before = False  # transformers no longer has this setting
     spec = BartLoader()(model.float(), tokenizer)
     spec.validate()

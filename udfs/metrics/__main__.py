@@ -74,9 +74,7 @@ def read_pairs(args: argparse.Namespace) -> Pairs:
 def _table(name: str, columns: list[str]) -> list[list[str | None]]:
     """Reads columns of a table; standard input is TSV, or JSON lines if it starts with a brace."""
     if not name.endswith(TABLES) and not is_standard(name):
-        raise ValueError(
-            f"{name}: a single file must be a table, {', '.join(TABLES)}; or give two files"
-        )
+        raise ValueError(f"{name}: one file must be a table, {', '.join(TABLES)}; or give two")
     standard = TABLES[0]
     if is_standard(name) and cast(BufferedReader, sys.stdin.buffer).peek(1).startswith(b"{"):
         standard = ".jsonl"
@@ -129,23 +127,15 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("source", metavar="SOURCE", help="lines of text, or a table; - is stdin")
     add("paraphrase", metavar="PARAPHRASE", nargs="?", help="lines of text")
-    add(
-        "--metrics",
-        default="spscore",
-        metavar="NAMES",
-        help="metrics, separated by commas (%(default)s)",
-    )
+    commas = "metrics, separated by commas (%(default)s)"
+    add("--metrics", default="spscore", metavar="NAMES", help=commas)
     says = "a file of lines, or the name of a column of the table; may be repeated"
     add("--reference", action="append", default=[], metavar="REF", help=says)
     for side in ("source", "paraphrase"):
-        add(
-            f"--{side}-column",
-            default=side,
-            metavar="NAME",
-            help="column of the table (%(default)s)",
-        )
+        column = "column of the table (%(default)s)"
+        add(f"--{side}-column", default=side, metavar="NAME", help=column)
     add("--json", action="store_true", help="JSON lines instead of TSV")
-    add("--corpus", action="store_true", help="only corpus scores")
+    add("--corpus", action="store_true", help="print only corpus scores")
     return parser.parse_args(argv)
 
 

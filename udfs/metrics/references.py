@@ -58,9 +58,7 @@ def leave_one_out(source: pa.Array, references: Sequence[pa.Array]) -> list[Pair
     Raises ValueError if there are fewer than two columns.
     """
     if len(references) < 2:
-        raise ValueError(
-            "one column of references, expected two or more to compare each with the others"
-        )
+        raise ValueError("one column of references, expected two or more to leave one of them out")
     return [
         Pairs(source, own, tuple(other for j, other in enumerate(references) if j != k))
         for k, own in enumerate(references)

@@ -122,7 +122,7 @@ FEATURES = {
     "deleted": Kind("Share of the source's words that were deleted.", (0, 1), True, deleted),
     "added": Kind("Share of the paraphrase's words that are new.", (0, 1), True, added),
     "reordered": Kind("Share of the source's words that have moved.", (0, 1), True, reordered),
-    "lexical-complexity": Kind("HSK levels, divided by the source's.", (0, INF), False),
+    "lexical-complexity": Kind("Mean squared HSK level, over the source's.", (0, INF), False),
 }
 
 

@@ -126,9 +126,7 @@ class LlmSettings(Group):
     @model_validator(mode="after")
     def _consistent(self) -> LlmSettings:
         if self.max_cost is not None and (self.price_in is None or self.price_out is None):
-            raise ValueError(
-                "max_cost needs price_in and price_out, the prices of a million tokens"
-            )
+            raise ValueError("max_cost needs price_in and price_out, for a million tokens each")
         if self.prompt == "degree" and not self.degrees:
             raise ValueError("the prompt degree needs degrees, such as [1, 3, 5]")
         if self.degrees and self.prompt in PROMPTS and self.prompt != "degree":

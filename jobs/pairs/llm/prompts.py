@@ -42,9 +42,7 @@ class Prompt:
             for count in (1, 2):
                 asked = self.messages(marks[:count], settings.variants[0][0])[-1]["content"]
                 if not all(mark in asked for mark in marks[:count]):
-                    raise JobError(
-                        f"{path}: does not print the sentences, expected {{{{ listed }}}}"
-                    )
+                    raise JobError(f"{path}: does not print the sentences, {{{{ listed }}}}")
         except jinja2.TemplateError as error:
             line = f", line {error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
             raise JobError(f"{path}{line}: {error}") from error

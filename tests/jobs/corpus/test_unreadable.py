@@ -85,6 +85,6 @@ def test_a_file_that_is_gone():
     message = "[FAILED_READ_FILE.FILE_NOT_EXIST] file:///in/1.parquet does not exist"
     with pytest.raises(
         JobError,
-        match=r"^file:///in/1.parquet: no longer there; it was removed after this run began",
+        match=r"^file:///in/1.parquet: removed since this run began",
     ):
         unreadable_files(PySparkException(message), FILES, failing({}))

@@ -195,7 +195,7 @@ BAD = {
     "no table of that name": (["none.parquet"], "error: none.parquet: no such file"),
     "empty table": (["empty.tsv"], "error: empty.tsv: no pairs"),
     "no column": (["pairs.tsv", "--source-column", "src"], "no column 'src', it has: source"),
-    "no table": (["source.txt"], "a single file must be a table"),
+    "no table": (["source.txt"], "one file must be a table"),
     "empty": (["empty.txt", "empty.txt"], "empty.txt: no pairs"),
     "bytes": (["bytes.txt", "bytes.txt"], "bytes.txt, line 1: not UTF-8"),
     "no JSON": (["bad.jsonl"], "bad.jsonl, line 2: expected a JSON object"),

@@ -79,7 +79,7 @@ class Evaluation(Options):
     metrics: str | None = Field(
         default=None,
         title="NAMES",
-        description=f"Metrics beside SPScore-zh; without it {','.join(METRICS[1:])}",
+        description=f"Metrics besides SPScore-zh; without it {','.join(METRICS[1:])}",
     )
     reference: list[str] = Field(default=[], title="COLUMN")
     """Column of a person's paraphrases; may be repeated."""

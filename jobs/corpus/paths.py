@@ -71,8 +71,8 @@ def check_apart(output: str, inputs: Iterable[str]) -> None:
         for name in ("runs", "releases"):
             if _begins(read, [*root, name]) or _begins([*root, name], read):
                 raise JobError(
-                    f"input {path} lies in {output}/{name}, where jobs write; copy it to a folder "
-                    "of its own"
+                    f"input {path} lies in {output}/{name}, where jobs write; copy it to another "
+                    "folder"
                 )
 
 

@@ -282,7 +282,7 @@ MISTAKES = {
     "{pairs} --system mt --system mt=human": "the name 'mt' is given to two systems",
     "{pairs} --system copy=mt": "a system cannot be named 'copy'",
     "{pairs} --model m={tmp}/none": "none: no such folder",
-    "{pairs} --system mt --reference-metrics bleu": "--reference-metrics without --reference",
+    "{pairs} --system mt --reference-metrics bleu": "--reference-metrics needs --reference",
     "{pairs} --generations g={tmp}/none.tsv": "none.tsv: no such file",
     "{pairs} --generations g={tmp}/other.jsonl": "other.jsonl: has no paraphrase of any",
     "{tmp}/null.jsonl --system mt": "null.jsonl: no row has text in column 'source'",

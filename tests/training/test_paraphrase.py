@@ -86,7 +86,7 @@ def test_the_key_is_in_no_message(tmp_path: Path, capsys, monkeypatch) -> None:
     try:
         assert paraphrase.main(["--endpoint", server.url, "--model", "m", TEXT]) == 2
         err = capsys.readouterr().err
-        assert "answers 401" in err
+        assert "answered 401" in err
         assert "a-secret-key" not in err
     finally:
         server.stop()

@@ -412,7 +412,7 @@ def test_too_few_pairs_once_validation_is_apart(tmp_path, workers):
     with fails(ValueError, message):
         next(iter(loader))
     assert len(corpus.held_out(1, "validation", 10)) == 5
-    message = f"{uri}: stage 1 has no test pair among its 5; a larger share than 0 is needed"
+    message = f"{uri}: stage 1 has no test pair among its 5; use a larger share than 0"
     with fails(ValueError, message):
         corpus.held_out(1, "test", 10)
 

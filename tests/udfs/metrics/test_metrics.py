@@ -87,7 +87,7 @@ def test_settings_in_a_name():
         ("rouge-l:tokenize=zh", "tokenize 'zh': expected one of char, word"),
         ("sari:deletion=recall", "expected one of"),
         ("meteor:language=fr", "expected one of"),
-        ("meteor:language=en:synonyms=false", "left out"),
+        ("meteor:language=en:synonyms=false", "turned off"),
         ("hsk-easy:homographs=both", "expected one of"),
         ("bert-ibleu:beta=0", "expected above 0"),
         ("parascore:gamma=0", "gamma 0.0: expected above 0, at most 1"),

@@ -5,7 +5,7 @@ are.
     metric = spscore()          # of a lighteval task: LightevalTaskConfig(metrics=[spscore()], …)
 
 The task's documents have the sentence as their query, or under specific["source"] where the query
-is a prompt. The metric's name is the signature: scores compare only under one.
+is a prompt. The metric's name is the signature: only scores with the same one compare.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is run once: fits, models that ship, comparisons, annotation, other papers, benchmarks."""
+"""Code that is run once: fits, models that ship, comparisons, annotation, papers, benchmarks."""
 
-if __name__ != "gaixie.research":  # under two names every class would be there twice
+if __name__ != "gaixie.research":  # imported under two names, every class would exist twice
     raise ImportError("import gaixie.research, not research")

@@ -1,18 +1,19 @@
-"""Analyses a human evaluation of systems: agreement, which system is better, and how surely.
+"""Analyses a human evaluation of systems: do annotators agree, and which system is better?
 
   python research/analyse_human_evaluation.py anna.csv bo.csv --output evaluation
   python research/analyse_human_evaluation.py ranks.csv --lower-is-better --output evaluation
 
-Sheets are CSV or TSV in UTF-8 with columns item, system, annotator, and one for each criterion,
-which holds ratings, or ranks of which 1 is the best. Without a column annotator, the file's name is
-the annotator. Empty cells are answers that were not given.
+Sheets are CSV or TSV in UTF-8 with columns item, system, annotator, and one column per criterion.
+A criterion holds ratings, or ranks (1 is best). If there is no column annotator, the file's name is
+the annotator. An empty cell is a missing answer.
 
-Writes OUTPUT/human_evaluation.md and .json: for each criterion, and for the average of several,
-Krippendorff's alpha, the systems' means with 95 % intervals and standard deviations (MCTS, Table
-6), and each two systems by Wilcoxon's signed-rank test with Holm's adjustment and by their mean
-difference. Items are what is drawn: an item is the mean of its annotators. Every path may be on S3.
+Writes OUTPUT/human_evaluation.md and .json. For each criterion, and for their average if there are
+several, the report has Krippendorff's alpha, each system's mean with its 95 % interval and standard
+deviation (MCTS, Table 6), and a comparison of every two systems: Wilcoxon's signed-rank test with
+Holm's adjustment, and the mean difference. An item's value is the mean over its annotators;
+intervals resample items. Every path may be on S3.
 
-Sources: Wilcoxon 1945 (signed ranks; zeros split, as Pratt 1959 has it); Holm 1979 (several tests).
+Sources: Wilcoxon 1945 (signed ranks); Pratt 1959 (zeros); Holm 1979 (several tests).
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
@@ -42,12 +43,12 @@ TEMPLATE = Path(__file__).parent / "annotation/human_evaluation.md.j2"
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the job and gives its exit code."""
+    """Runs the job and returns its exit code."""
     return run_command("analyse_human_evaluation", partial(analyse_sheets, _arguments(argv)))
 
 
 def analyse_sheets(args: argparse.Namespace) -> None:
-    """Reads, analyses, writes."""
+    """Reads the sheets, analyses them, and writes the report."""
     table = read_sheets(args.sheets)
     criteria = table.columns.drop(KEY)
     if len(criteria) > 1:
@@ -66,9 +67,9 @@ def analyse_sheets(args: argparse.Namespace) -> None:
 
 
 def read_sheets(uris: Sequence[str]) -> pd.DataFrame:
-    """Columns item, system, annotator and a float for each criterion, NaN where a cell is empty.
+    """Returns item, system, annotator and a float per criterion, NaN where a cell is empty.
 
-    A column note is passed over. Raises OSError, or ValueError naming the file.
+    Ignores a column note. Raises OSError, or ValueError that names the file.
     """
     parts = []
     for uri in uris:
@@ -95,12 +96,12 @@ def read_sheets(uris: Sequence[str]) -> pd.DataFrame:
 
 
 def analyse(table: pd.DataFrame, name: str, lower_is_better: bool = False) -> dict[str, Any]:
-    """A criterion: alpha, systems (the best first) and comparisons of each two of them.
+    """Returns one criterion's alpha, its systems (best first) and a comparison of every two.
 
-    systems: mean of the items with its 95 % interval; sd, the standard deviation of all answers.
-    comparisons: of the items that both have, with the mean difference and its interval; wins, ties
-    and losses are the first's; holm is Wilcoxon's p, adjusted for the comparisons of this
-    criterion.
+    systems: the mean over items with its 95 % interval; sd, the standard deviation of all answers.
+    comparisons: over the items that both systems have, the mean difference with its interval, and
+    the first system's wins, ties and losses. holm: Wilcoxon's p, adjusted for all comparisons of
+    this criterion.
     """
     table = table.dropna(subset=[name])
     wide = table.pivot(index=["item", "system"], columns="annotator", values=name)
@@ -137,14 +138,14 @@ def _compared(first: str, second: str, apart: pd.Series, lower_is_better: bool) 
 
 
 def signed_ranks(differences: np.ndarray) -> float:
-    """p of Wilcoxon's signed-rank test, two-sided; 1 where nothing differs."""
+    """Returns the two-sided p of Wilcoxon's signed-rank test; 1 if all differences are zero."""
     if not differences.any():
         return 1.0
     return float(wilcoxon(differences, zero_method="pratt").pvalue)
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """p values adjusted for their number, in the same order."""
+    """Returns the p values after Holm's adjustment, in the same order."""
     order = np.argsort(p, kind="stable")
     rising = np.maximum.accumulate(np.asarray(p)[order] * np.arange(len(p), 0, -1))
     return np.minimum(rising, 1)[np.argsort(order)].tolist()

@@ -5,19 +5,20 @@
   python research/annotate.py import tasks exports --output rated --drop-careless
   python research/fit_spscore.py --input rated/ratings.parquet --output models/mine
 
-export samples pairs of a run, a release, or a table with source and paraphrase, equally many of
-each origin and fifth of the score, and writes a file of tasks for each annotator. Each pair goes to
---overlap annotators. Some pairs come twice, and some are copies or unrelated sentences: they show
-who does not read. Tasks show neither scores nor origins; plan.json has these, and stays with you.
+export samples pairs from a run, a release, or a table with source and paraphrase: equally many from
+each origin and each fifth of the score. It writes a file of tasks for each annotator. Each pair
+goes to --overlap annotators. Some pairs come twice, and some are copies or unrelated sentences;
+these checks show who does not read. Tasks show neither scores nor origins: those are in plan.json,
+which annotators must not see.
 
   OUTPUT/plan.json, guideline.md                     for you, and for the annotators
   OUTPUT/label_studio/config.xml, NAME.json          labelling configuration, tasks to import
 
-import reads exports of Label Studio (JSON, JSON-MIN or CSV), 0 to 5 for structure, synonyms,
-meaning, fluency and overall, 0 or 1 for is_paraphrase, and writes
+import reads exports of Label Studio (JSON, JSON-MIN or CSV): 0 to 5 for structure, synonyms,
+meaning, fluency and overall, 0 or 1 for is_paraphrase. It writes
 
-  OUTPUT/ratings.parquet                  a rating for each pair, as fit_spscore.py takes it
-  OUTPUT/annotation.md, annotation.json   alpha, who is careless and why
+  OUTPUT/ratings.parquet                  a rating for each pair, as input for fit_spscore.py
+  OUTPUT/annotation.md, annotation.json   alpha, and which annotators are careless and why
 
 Every path may be on S3. Exit codes: 0 done, 2 something to fix (one line says what).
 """
@@ -36,7 +37,7 @@ from gaixie.udfs.storage import storage
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the job and gives its exit code."""
+    """Runs the job and returns its exit code."""
     args = _arguments(argv)
     work = partial(export if args.what == "export" else import_answers, args)
     command = partial(run_command, "annotate", work)
@@ -44,7 +45,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def export(args: argparse.Namespace) -> None:
-    """Samples pairs, and writes plan and tasks."""
+    """Samples pairs and writes the plan and the tasks."""
     from gaixie.research.annotation.sampling import sample
     from gaixie.research.annotation.tasks import PLAN, assign, write_plan
 

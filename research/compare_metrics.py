@@ -1,13 +1,13 @@
-"""Compares metrics by how well they agree with people, on sets with human scores.
+"""Compares metrics by their agreement with people, on data sets with human scores.
 
   python research/compare_metrics.py --data FOLDER --output comparison/
   python research/compare_metrics.py --data FOLDER --output comparison/ --sets STS-B --limit 1000
 
 conf/metrics.yaml names the metrics and the sets. Writes
 
-  OUTPUT/comparison.md      tables, published figures beside ours, meaning and divergence apart
+  OUTPUT/comparison.md      tables, published figures beside ours, the attribution of ParaScore
   OUTPUT/comparison.json    the same figures
-  OUTPUT/scores/SET/*       sentence scores: what is there already is not computed again
+  OUTPUT/scores/SET/*       sentence scores; the next call reuses those that exist
 
 Exit codes: 0 done, 2 user error (one line says what).
 """
@@ -63,7 +63,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def write(folder: Path, result: dict[str, Any]) -> None:
-    """comparison.json and comparison.md."""
+    """Writes comparison.json and comparison.md."""
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "comparison.json", result)
     signatures = {s for data_set in result["data_sets"] for s in data_set["signatures"].values()}
@@ -72,7 +72,7 @@ def write(folder: Path, result: dict[str, Any]) -> None:
 
 
 def _config(args: argparse.Namespace) -> Config:
-    """The settings, under the options of the command line."""
+    """Returns the settings of the file, overridden by the command line."""
     config = load_settings(Config, args.config)
     changes: dict[str, Any] = {"encoder": args.encoder} if args.encoder else {}
     if args.metrics:
@@ -87,7 +87,7 @@ def _config(args: argparse.Namespace) -> Config:
 
 
 def _limit(data_set: DataSet, args: argparse.Namespace, config: Config) -> int:
-    """Of the command line, else the set's own, else that of all sets."""
+    """Returns the command line's limit, else the set's own, else that of all sets."""
     if args.limit is not None:
         return args.limit
     return config.limit if data_set.limit is None else data_set.limit

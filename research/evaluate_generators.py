@@ -1,17 +1,17 @@
-"""Evaluates generators of paraphrases by PINC and WEEM4PG, and by what networks make of them.
+"""Evaluates paraphrase generators by PINC and WEEM4PG, and by sentiment classifiers.
 
   python research/train_word_vectors.py --input sentences.parquet --output models/word-vectors
   python research/evaluate_generators.py --reviews hotel_reviews.csv \\
       --vectors models/word-vectors --output generators
 
-Reviews: a table with columns label (0, 1) and review. The generators PG1, PG2 and PG3 put the
-nearest, second and third nearest word of the vectors in a word's place. Four networks (MLP, CNN,
-GRU, LSTM) learn sentiment from the reviews, and read the paraphrases of the test part: does a
-metric say of which paraphrase the sentiment is still told (the paper's Table 3)? Killed, the same
-call goes on where it was.
+The reviews are a table with columns label (0, 1) and review. The generators PG1, PG2 and PG3
+replace a word by its nearest, second and third nearest word in the vectors. Four networks (MLP,
+CNN, GRU, LSTM) learn sentiment from the reviews and classify the paraphrases of the test part. The
+question is whether a metric predicts which paraphrases still show the sentiment (the paper's
+Table 3). If the script is killed, the same call resumes.
 
-  OUTPUT/generators.md      scores and correlations, with intervals; and generators.json
-  OUTPUT/trained/*.npy      what each training said of the test part
+  OUTPUT/generators.md      scores and correlations with intervals; generators.json has the same
+  OUTPUT/trained/*.npy      the probabilities that each training gave for the test part
 
 Source: Hailu, Yu & Fantaye 2020, *Intrinsic and Extrinsic Automatic Evaluation Strategies for
 Paraphrase Generation Systems*.
@@ -50,12 +50,12 @@ TEMPLATE = Path(__file__).parent / "generators/generators.md.j2"
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the job; its exit code."""
+    """Runs the job and returns its exit code."""
     return run_command("evaluate_generators", partial(evaluate, _arguments(argv)))
 
 
 def evaluate(args: argparse.Namespace) -> None:
-    """Reads, writes paraphrases, scores, trains, compares."""
+    """Reads the reviews, paraphrases and scores them, trains the networks, writes the report."""
     vectors = digest(args.vectors)
     reviews = read_reviews(args.reviews, args.limit)
     specs = {"pinc": "pinc:tokenize=char", "weem4pg": f"weem4pg:vectors={args.vectors}"}

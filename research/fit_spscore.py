@@ -1,23 +1,22 @@
-"""Fit SPScore-zh to rated pairs: cross-validate, then save a model of each tier with its card.
+"""Fits SPScore-zh to rated pairs: cross-validates, then saves a model of each tier with its card.
 
-Reads a table of sentence pairs with five ratings (structure, synonyms, meaning, fluency, overall)
-and writes a folder for each tier that ``SPScore.load`` reads: model, card.md, evaluation.json,
-plots.
+Reads a table of sentence pairs with five ratings (structure, synonyms, meaning, fluency, overall).
+Writes a folder for each tier, which ``SPScore.load`` reads: model, card.md, evaluation.json, plots.
 
 examples:
   # the models that ship with Gaixie
   python research/fit_spscore.py --config conf/spscore.yaml --data ../shared/data
 
-  # tier full too, whose heads read tier core and the pair encoder (research/make_pair_encoder.py)
+  # also tier full, whose heads read tier core and the pair encoder (research/make_pair_encoder.py)
   python research/fit_spscore.py --config conf/spscore.yaml --data ../shared/data \\
       --tier core --tier full
 
   # your own ratings from 0 to 5: columns source, paraphrase, structure, synonyms, meaning,
-  # fluency, overall, and, where there are, group, kind and origin
+  # fluency, overall; optionally group, kind and origin
   python research/fit_spscore.py --input ratings.csv --output models/mine --tier core
 
-  # one expert score, as the paper has it; a tenth of the groups is only tested on. A column coarse
-  # marks rows (true or 1) whose score is 0 or 1
+  # one expert score, as in the paper; a tenth of the groups is kept for testing. A column coarse
+  # marks rows (true or 1) whose score is only 0 or 1
   python research/fit_spscore.py --input scores.csv --score expert --test 0.1 --tier paper \\
       --output models/mine
 
@@ -57,7 +56,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(arguments: argparse.Namespace, folder: Path, output: Path) -> None:
-    """Read, count, fit and save."""
+    """Reads and counts the pairs, fits each tier, and saves it."""
     config = settings(arguments)
     rated = data.read_rated(config.rated, folder)
     groups = rated["group"].nunique()
@@ -84,7 +83,7 @@ def run(arguments: argparse.Namespace, folder: Path, output: Path) -> None:
         else:
             fit_and_save(config, tier, material, segmenter, output / tier, folder=folder)
         if len(test):
-            # The encoder of tier full has read most groups.
+            # The encoder of tier full was trained on most groups.
             unseen = test[test["part"] != "encoder"] if tier == "full" else test
             figures = tested(unseen, output / tier)
             (output / tier / "test.json").write_text(json.dumps(figures, indent=1) + "\n")
@@ -92,7 +91,7 @@ def run(arguments: argparse.Namespace, folder: Path, output: Path) -> None:
 
 
 def apart(rated: pd.DataFrame, share: float) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The pairs to fit on, and those of a share of the groups, chosen by a hash, to test on."""
+    """Returns the pairs to fit on, and a share of the groups, chosen by a hash, to test on."""
     if not 0 <= share < 1:
         raise ValueError(f"--test {share:g}, expected a share from 0 to below 1")
     out = source_share(rated["group"], "test") < share
@@ -100,7 +99,7 @@ def apart(rated: pd.DataFrame, share: float) -> tuple[pd.DataFrame, pd.DataFrame
 
 
 def tested(test: pd.DataFrame, folder: Path) -> dict[str, dict[str, float]]:
-    """Correlations of a fitted model's outputs with ratings that it has not seen."""
+    """Returns the correlations of a fitted model's outputs with ratings it has not seen."""
     from gaixie.research.fitting.evaluation import correlations
 
     outputs = SPScore.load(str(folder)).outputs(
@@ -135,9 +134,9 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 def settings(arguments: argparse.Namespace) -> data.Config:
-    """The config of the command line: a file's, or one made of --input and its columns.
+    """Returns the config: from a file, or made from --input and its columns.
 
-    Negatives are bounded as conf/spscore.yaml bounds them in both cases.
+    In both cases conf/spscore.yaml bounds the negatives.
     """
     if arguments.config:
         config = load_settings(data.Config, arguments.config)
@@ -150,7 +149,7 @@ def settings(arguments: argparse.Namespace) -> data.Config:
             scale=arguments.scale,
             score_column=arguments.score,
         )
-    if arguments.test:  # a human score or a written group may be of a source that is tested on
+    if arguments.test:  # a human score or a written group may share its source with a test pair
         config.human, config.known = None, None
     config.ablation |= arguments.ablation
     for name in ("segmenter", "seeds", "folds"):

@@ -1,19 +1,19 @@
-"""Fine-tunes an encoder to identify paraphrases, and says how well it does.
+"""Fine-tunes an encoder to identify paraphrases, and reports how well it does.
 
   python research/identify_paraphrases.py --data DATA --encoder models/minilm \\
       --output models/identifier
-  … --members 3                      several models, whose seeds differ, averaged
-  … --noisy Twitter-Para             noisy labels that a first model filters or turns round
+  … --members 3                      averages three models with different seeds
+  … --noisy Twitter-Para             adds noisy labels, which a first model filters or flips
 
-conf/identification.yaml names the sets. Any encoder of transformers will do, a folder or a model of
-the hub's cache. Writes a folder that transformers' AutoModelForSequenceClassification loads, which
-also is a model of the metric identification:model=FOLDER. Thresholds and λ are chosen on held-out
-sources of the training part, or on the other half of the sources: never on what is reported. From
-few sources one model is a matter of luck: --members averages several. Killed, the same call does
-not train again what is finished.
+conf/identification.yaml names the sets. The encoder is any transformers encoder: a folder, or a
+model in the hub's cache. The script writes a folder that transformers'
+AutoModelForSequenceClassification loads and that the metric identification:model=FOLDER uses.
+Thresholds and λ are chosen on held-out sources of the training part, or on the other half of the
+sources, never on the reported pairs. With few sources, a single model depends on luck; --members
+averages several. If the script is killed, the same call skips the trainings that have finished.
 
   OUTPUT/identification.md     F1 and accuracy with intervals; identification.json has the same
-  OUTPUT/…                     the model, further members in OUTPUT/member-1, …; teacher and
+  OUTPUT/…                     the model; further members are in OUTPUT/member-1, …, teacher and
                                students in OUTPUT.parts
 
 Source: Dou, Jiang & Xu 2022, *Improving Large-scale Paraphrase Acquisition and Generation*
@@ -47,12 +47,12 @@ TEMPLATE = Path(__file__).parent / "identification/identification.md.j2"
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the job and gives its exit code."""
+    """Runs the job and returns its exit code."""
     return run_command("identify_paraphrases", partial(train, _arguments(argv)))
 
 
 def train(args: argparse.Namespace) -> None:
-    """One model or several, with or without noisy labels."""
+    """Trains one model or several, with or without noisy labels, and writes the report."""
     recipe = Recipe(**{field.name: getattr(args, field.name) for field in fields(Recipe)})
     own = [args.output / name for name in ("training.json", "identification.json")]
     if (args.output / "config.json").is_file() and not any(path.is_file() for path in own):
@@ -102,7 +102,7 @@ def train(args: argparse.Namespace) -> None:
 
 
 def _members(folder: Path, count: int, seed: int) -> list[tuple[int, Path]]:
-    """(seed, folder) of each member; those that an earlier call left beyond them are removed."""
+    """Returns (seed, folder) of each member; removes further members of an earlier call."""
     wanted = [folder, *(folder / f"member-{k}" for k in range(1, count))]
     for path in member_folders(str(folder)):
         if path not in wanted and (path / "training.json").is_file():

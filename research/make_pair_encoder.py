@@ -1,17 +1,17 @@
-"""Trains the pair encoder of tier full and of gaixie paraphrase, says what it sees, and exports it.
+"""Trains, evaluates and exports the pair encoder of tier full and of gaixie paraphrase.
 
   python research/make_encoder.py --output models/e5-small
-  python research/make_pair_encoder.py DATA --work out/pair-encoder      goes on where it was
+  python research/make_pair_encoder.py DATA --work out/pair-encoder      resumes if it was killed
   python research/make_pair_encoder.py DATA --bert gaixie/udfs/models/pair-encoder-zh --steps 2000
-                                                goes on from what was exported, heads included
+                                                continues from an exported encoder and its heads
   python research/make_pair_encoder.py DATA --draw 1000000 drawn.jsonl.xz
                                                 writes examples, for research/train_pair_encoder.py
   python research/make_pair_encoder.py DATA --bert FOLDER --parts FOLDER    exports what it trained
-  python research/make_pair_encoder.py DATA --evaluate                   the one that ships
+  python research/make_pair_encoder.py DATA --evaluate                   evaluates the shipped one
 
-DATA has the written groups and their counterparts, the rated sets, the judged and translated sets
-that research/pair_encoder/examples.py names, and OCNLI, for the test alone. Exit codes: 0 done, 2
-something to fix (one line says what).
+DATA has the written groups and their counterparts, the rated, judged and translated sets that
+research/pair_encoder/examples.py names, and OCNLI, which is used only for the test. Exit codes: 0
+done, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from gaixie.udfs.meaning.pair_encoder import (
 
 VERSIONS = "versions.jsonl"
 MANY = 50_000
-"""An encoder with more pieces is of many languages."""
+"""An encoder whose vocabulary has at least this many pieces is multilingual."""
 OWN = Path(__file__).with_name("pair_encoder")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the script; its exit code."""
+    """Runs the script and returns its exit code."""
     return run_command("make_pair_encoder", partial(make, _arguments(argv)))
 
 
 def make(args: argparse.Namespace) -> None:
-    """Trains and exports, or draws, or only evaluates."""
+    """Trains and exports, or draws examples, or only evaluates."""
     if args.draw:
         return _draw(args)
     if args.evaluate:
@@ -69,7 +69,7 @@ def make(args: argparse.Namespace) -> None:
 
 
 def _train_and_export(args: argparse.Namespace, sets: Sets) -> dict[str, Any]:
-    """What the description says of the encoder that was trained here, or of --parts."""
+    """Exports the encoder trained here or in --parts. Returns what its description says of it."""
     from gaixie.research.pair_encoder.training import BATCH, PairNetwork, export, train
 
     start = _start(args.bert, args.data, args.work)
@@ -100,7 +100,7 @@ def _draw(args: argparse.Namespace) -> None:
 
 
 def _versions(data: Path, work: Path) -> list[list[str]]:
-    """The good versions of every sentence that is not kept for tests; made once."""
+    """Returns the good versions of every sentence not kept for tests; makes their file once."""
     path = work / VERSIONS
     if not path.is_file():
         work.mkdir(parents=True, exist_ok=True)
@@ -113,7 +113,7 @@ def _versions(data: Path, work: Path) -> list[list[str]]:
 
 
 def _start(bert: Path, data: Path, work: Path) -> str:
-    """The model that training starts from: with the pieces of its vocabulary that Chinese uses."""
+    """Returns the folder to start from; a multilingual vocabulary is cut to its Chinese pieces."""
     if (bert / ENCODER).is_file():
         from gaixie.research.pair_encoder.exported import restore
 

@@ -1,13 +1,13 @@
-"""Makes the rewriter, the encoder-decoder that is to write candidates for gaixie paraphrase.
+"""Makes the rewriter, an encoder-decoder meant to write candidates for gaixie paraphrase.
 
   python research/make_rewriter.py prepare DATA --versions VERSIONS --output material.npz
   python research/make_rewriter.py train material.npz --seconds 400 --output trained
   python research/make_rewriter.py export trained
 
 prepare  gathers pairs and their tokens. DATA has the sets that research/rewriter/data.py names;
-         VERSIONS is what research/make_pair_encoder.py keeps in its work folder
-train    for so many seconds, on a GPU where there is one; it needs torch and transformers alone
-export   writes the model with eight-bit weights, for CTranslate2
+         VERSIONS is versions.jsonl in the work folder of research/make_pair_encoder.py
+train    trains for --seconds, on a GPU if there is one; it needs only torch and transformers
+export   writes the model with eight-bit weights for CTranslate2
 
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
@@ -28,18 +28,18 @@ GROUPS = Path(__file__).with_name("rewriter") / "groups.jsonl"
 MODELS = Path(__file__).parents[1] / "udfs/models"
 VOCABULARY = 22_376
 TIED = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
-"""Weights that are the shared embedding once more."""
+"""Weights tied to the shared embedding."""
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the script; its exit code."""
+    """Runs the script and returns its exit code."""
     args = _arguments(argv)
     work = {"prepare": prepare, "train": train, "export": export}[args.command]
     return run_command("make_rewriter", partial(work, args))
 
 
 def prepare(args: argparse.Namespace) -> None:
-    """Gathers texts and pairs."""
+    """Gathers texts and pairs, and writes them with their tokens."""
     from tokenizers import Tokenizer
 
     from gaixie.research.pair_encoder.examples import held_out as held_out_group
@@ -70,7 +70,7 @@ def prepare(args: argparse.Namespace) -> None:
 
 
 def train(args: argparse.Namespace) -> None:
-    """Trains, and writes the weights in parts."""
+    """Trains the rewriter and writes its weights in parts."""
     import torch
 
     from gaixie.research.rewriter.material import load
@@ -92,7 +92,7 @@ def train(args: argparse.Namespace) -> None:
 
 
 def write_weights(model: Any, folder: Path) -> None:
-    """The weights of a model in bfloat16, in parts that are small enough to carry."""
+    """Writes a model's weights in bfloat16, in parts small enough to copy between machines."""
     import torch
 
     from gaixie.research.pair_encoder.parts import write_state
@@ -102,7 +102,7 @@ def write_weights(model: Any, folder: Path) -> None:
 
 
 def read_weights(folder: Path) -> dict[str, Any]:
-    """What write_weights wrote, in float32."""
+    """Reads, in float32, what write_weights wrote."""
     from gaixie.research.pair_encoder.parts import read_state
 
     state = {name: own.float() for name, own in read_state(folder).items()}
@@ -126,10 +126,10 @@ def export(args: argparse.Namespace) -> None:
     own.add_tokens([AddedToken(f"<{k}>", special=True) for k in range(PREFIXES)])
     names = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=own, **names)
-    model.config.normalize_before = False  # which transformers no longer has
+    model.config.normalize_before = False  # BartLoader reads it; transformers no longer has it
     spec = BartLoader()(model, tokenizer)
     spec.validate()
-    spec.optimize(quantization="int8_float16")  # of what is no matrix
+    spec.optimize(quantization="int8_float16")  # float16 is for everything but matrices
     args.output.mkdir(parents=True, exist_ok=True)
     spec.save(str(args.output))
     round_to_seven_bits(args.output / "model.bin")

@@ -1,4 +1,4 @@
-"""Makes the static word vectors of SPScore-zh: words and characters, embedded once by an encoder.
+"""Makes SPScore-zh's static vectors of words and characters, embedded once by an encoder.
 
 examples:
   # the encoder first: python research/make_encoder.py --from bge-small-zh --output
@@ -6,17 +6,18 @@ examples:
   python research/make_vectors.py --input corpus.parquet --encoder models/bge-small-zh \\
       --output models/vectors
 
-  # two tables, one of lists; a quarter of an hour on two cores for 90,000 words
+  # two tables, one with lists; 90,000 words take a quarter of an hour on two cores
   python research/make_vectors.py --input corpus.parquet:text \\
       --input translations.parquet:translations_zh --encoder models/bge-small-zh \\
       --output models/vectors
 
-SPScore-zh reads the table of the package. A model that is to read another one is fitted with that
-one in its place.
+SPScore-zh reads the package's table. To use another table, put it in that one's place and fit the
+metric again.
 
-The most frequent words of the tables, cut by jieba, and every character go through the encoder
-alone; the mean of their token states is centred, reduced by principal components weighted by the
-square root of frequency, and rounded to 8 bits. Words weigh a / (a + share of the corpus).
+The encoder reads the most frequent words of the tables, cut by jieba, and every character, each by
+itself. The mean of its token states is centred, reduced by principal components weighted by the
+square root of frequency, and rounded to 8 bits. A word's weight is a / (a + its share of the
+corpus).
 """
 
 from __future__ import annotations
@@ -44,16 +45,16 @@ LONGEST_WORD = 12
 BATCH_ROWS = 20_000
 WORDS_AT_ONCE = 10_000
 FITTED_WORDS = 60_000
-"""Most frequent words that the principal components are computed of."""
+"""The principal components are computed from this many of the most frequent words."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the job: 0, or 2 after one line on standard error where it cannot be done."""
+    """Runs the job. Returns 0, or 2 after one line on standard error where it cannot be done."""
     return run_command("make_vectors", partial(run, _arguments(argv)))
 
 
 def run(options: argparse.Namespace) -> None:
-    """Counts, embeds, reduces, writes."""
+    """Counts and embeds the words, reduces the vectors, and writes the table."""
     from gaixie.udfs.metrics.encoder import Encoder
 
     started = time.perf_counter()
@@ -110,7 +111,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def count_words(path: Path, column: str) -> Counter[str]:
-    """How often each word of a column occurs."""
+    """Counts the words of a column."""
     counts: Counter[str] = Counter()
     segmenter = JiebaSegmenter()
     texts = chain.from_iterable(read_groups(path, column))
@@ -121,8 +122,8 @@ def count_words(path: Path, column: str) -> Counter[str]:
 
 
 def vocabulary(counts: Counter[str], most: int) -> list[str]:
-    """The most frequent words with a letter, digit or Han character, then every single
-    character."""
+    """Returns the most frequent words that have a letter, digit or Han character, then every
+    single character."""
     words = [word for word, _ in counts.most_common() if len(word) <= LONGEST_WORD]
     words = [word for word in words if any(character.isalnum() for character in word)]
     characters = {c for word in words for c in word if c.isalnum()}
@@ -131,7 +132,7 @@ def vocabulary(counts: Counter[str], most: int) -> list[str]:
 
 
 def embed(encoder, words: list[str]) -> np.ndarray:
-    """Mean of the token states of each word, without special tokens: float32, (words, width)."""
+    """Returns each word's mean token state, without special tokens: float32, (words, width)."""
     vectors = np.zeros((len(words), encoder.network.config.hidden_size), np.float32)
     with Progress("embedding", len(words), "words") as shown:
         for start in range(0, len(words), WORDS_AT_ONCE):
@@ -145,7 +146,10 @@ def embed(encoder, words: list[str]) -> np.ndarray:
 
 
 def reduce(vectors: np.ndarray, frequency: np.ndarray, dimensions: int) -> np.ndarray:
-    """Unit vectors, centred, on their principal components: float32, (words, dimensions)."""
+    """Centres the vectors and projects them on their principal components.
+
+    Returns unit vectors: float32, (words, dimensions).
+    """
     rows = slice(0, FITTED_WORDS)
     weight = np.sqrt(frequency[rows] + 1)
     vectors = _unit(vectors)

@@ -1,11 +1,11 @@
-"""Releases what was written for this project: groups of paraphrases, counterparts, ratings.
+"""Releases the data written for this project: groups of paraphrases, counterparts, ratings.
 
   python research/release_written.py DATA --output examples/written
 
-DATA has written_groups.jsonl, written_broken.jsonl and written_rated.jsonl; groups that only this
-repository has lie in research/pair_encoder/. The output is a folder that the Hugging Face hub
-takes: a Parquet file for each table and split, README.md (the card) and croissant.json. Splits go
-by group; no model here learned from the test split.
+DATA has written_groups.jsonl, written_broken.jsonl and written_rated.jsonl; further groups are in
+research/pair_encoder/. The output is a folder that the Hugging Face hub accepts: a Parquet file for
+each table and split, README.md (the card) and croissant.json. Splits are by group; no model here
+learned from the test split.
 
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
@@ -31,7 +31,7 @@ OWN = Path(__file__).with_name("pair_encoder")
 CARD = OWN / "written_card.md.j2"
 KINDS = ("negation", "roles", "fact", "scope", "salad")
 EXCHANGED, REWRITTEN = 30_000, 40_000
-"""The first number of a group whose participants were exchanged, and of one of free rewrites."""
+"""First group numbers: of groups with exchanged participants, and of free rewrites."""
 TABLES = {
     "groups": "sentences that say the same: S0, then a light, a middle and two full rewordings",
     "counterparts": "sentences that say something else than their source, or are no Chinese",
@@ -41,12 +41,12 @@ TABLES = {
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the script; its exit code."""
+    """Runs the script and returns its exit code."""
     return run_command("release_written", partial(release, _arguments(argv)))
 
 
 def release(args: argparse.Namespace) -> None:
-    """Writes the folder."""
+    """Writes the folder of the release."""
     counts: dict[str, dict[str, int]] = {}
     files = []
     for name, table in read_tables(args.data).items():
@@ -67,7 +67,7 @@ def release(args: argparse.Namespace) -> None:
 
 
 def read_tables(data: Path) -> dict[str, pd.DataFrame]:
-    """The four tables, with a column ``split``."""
+    """Reads the four tables, each with a column ``split``."""
     written = [
         row
         for path in (data / "written_groups.jsonl", OWN / "written_groups.jsonl")
@@ -115,7 +115,7 @@ def read_tables(data: Path) -> dict[str, pd.DataFrame]:
         "ratings": rated[["group", "kind", "source", "paraphrase", *RATINGS]],
         "premises": pd.DataFrame(premises, columns=columns),
     }
-    # Groups without counterparts were all learned from.
+    # Models learned from all groups without counterparts.
     compared = {*tables["counterparts"]["group"], *tables["premises"]["group"]}
     test = {group for group in compared if held_out(group)}
     return {
@@ -125,7 +125,7 @@ def read_tables(data: Path) -> dict[str, pd.DataFrame]:
 
 
 def croissant(folder: Path, files: list[tuple[str, Path, pd.DataFrame]]) -> str:
-    """croissant.json (MLCommons' format 1.0) of Parquet files."""
+    """Returns croissant.json (MLCommons' format 1.0) for the Parquet files."""
     import mlcroissant as mlc
 
     kinds = {"int64": mlc.DataType.INTEGER, "float64": mlc.DataType.FLOAT}

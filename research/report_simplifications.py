@@ -3,15 +3,16 @@
   python research/report_simplifications.py --data mcts --output report/
   python research/report_simplifications.py --data mcts --system ours=ours.txt --output report/
 
---data is a folder of files of lines: NAME.PART.orig, and NAME.PART.simp.0, .1, … line by line of
-it. A system's file has the simplification of each line. Prints and writes
+--data is a folder with NAME.PART.orig, one original per line, and NAME.PART.simp.0, .1, …, whose
+lines are its references. A system's file has the simplification of each line. Prints and writes
 
   OUTPUT/simplifications.md     features (Table 2), HSK levels (Table 3), systems (Table 5)
   OUTPUT/simplifications.json   the same figures
 
-Rows "source" and "a person" are always there: the originals as they are, and each reference against
-the others. SARI and BLEU are of words, deletions of SARI count by F1, as in the paper. The paper's
-figures stand beside ours. training/evaluate.py --reference compares systems of a table, and models.
+The report always has the rows "source", the unchanged originals, and "a person", each reference
+against the others. As in the paper, SARI and BLEU count words, and SARI's deletions count by F1.
+The paper's figures stand beside ours. To compare models, or systems of a table, use
+training/evaluate.py --reference.
 
 Source: Chong et al. 2024, *MCTS: A Multi-Reference Chinese Text Simplification Dataset*.
 
@@ -37,12 +38,12 @@ PUBLISHED = Path(__file__).parent / "papers/published.yaml"
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the job and gives its exit code."""
+    """Runs the job and returns its exit code."""
     return run_command("report_simplifications", partial(report, _arguments(argv)))
 
 
 def report(args: argparse.Namespace) -> None:
-    """Reads, measures, writes."""
+    """Reads the set and the systems, measures them, and writes the report."""
     data = read_set(args.data, args.part)
     systems = {}
     for text in args.system:

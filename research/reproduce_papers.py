@@ -11,8 +11,8 @@
       --seeds 2 --output OUT/generators
   python research/reproduce_papers.py OUT --data DATA --encoder MODEL --page docs/papers.md
 
-The last one measures how far people go in MultiPIT's expert set, and writes the page. A section
-whose figures are not there is left out; without any there is no page.
+The last command measures how far people's paraphrases go in MultiPIT's expert set, and writes the
+page. It leaves out a section without figures; if there are none at all, it writes no page.
 
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
@@ -37,7 +37,7 @@ from gaixie.udfs.storage.settings import load_settings
 SETTINGS = Path(__file__).parents[1] / "conf/identification.yaml"
 HERE = Path(__file__).parent / "papers"
 REFERENCES = 8
-"""Paraphrases of a source whose diversity is measured, as MultiPIT_NMR has them."""
+"""Diversity is measured over this many paraphrases of a source, as in MultiPIT_NMR."""
 FILES = {
     "cspc": "cspc/paper/evaluation.json",
     "cspc_test": "cspc/paper/test.json",
@@ -49,12 +49,12 @@ FILES = {
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the job and gives its exit code."""
+    """Runs the job and returns its exit code."""
     return run_command("reproduce_papers", partial(reproduce, _arguments(argv)))
 
 
 def reproduce(args: argparse.Namespace) -> None:
-    """Reads the figures, measures what is left, and writes the page."""
+    """Reads the figures, measures human diversity, and writes the page."""
     figures: dict[str, Any] = {}
     for name, file in FILES.items():
         path = args.figures / file
@@ -65,7 +65,7 @@ def reproduce(args: argparse.Namespace) -> None:
     if not any(figures.values()):
         raise ValueError(f"{args.figures}: has no figures, so there is no page to write")
     if mcts := figures["mcts"]:
-        # One person alone, against the others.
+        # Each person is scored against the others.
         bleu = [mcts["systems"][f"person {k}"]["bleu"]["score"] for k in range(mcts["references"])]
         figures |= {"people_low": min(bleu), "people_high": max(bleu)}
     published = yaml.safe_load((HERE / "published.yaml").read_text("utf-8"))
@@ -74,7 +74,7 @@ def reproduce(args: argparse.Namespace) -> None:
 
 
 def _diversity(data: Path, encoder: str | None) -> dict[str, Any]:
-    """Over the paraphrases of the expert set's sources, both parts."""
+    """Measures human diversity on both parts of the expert set."""
     pairs = next(s for s in load_settings(Config, SETTINGS).sets if s.test)
     found: dict[str, list[str]] = {}
     for file in (pairs.path, pairs.test):

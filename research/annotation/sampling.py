@@ -1,10 +1,9 @@
-"""Pairs to annotate: of a published run, a release or any table of pairs, equally many of each
-stratum.
+"""Samples pairs to annotate, equally many of each stratum, from a run, a release or a table.
 
-A stratum is an origin and a fifth of the score's range, so that rare scores are annotated as often
-as frequent ones. Within a stratum the pairs with the least hash of pair_id and seed are taken, each
-from another group and source: the same pairs however the table is ordered. The table is read once,
-in batches.
+A stratum is an origin and a fifth of the score's range, so rare scores are annotated as often as
+frequent ones. Within a stratum, the pairs with the smallest hash of pair_id and seed are taken, no
+two from one group or source. So the order of the table does not matter. It is read once, in
+batches.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ from gaixie.udfs.text.pair_id import pair_ids
 
 TEXTS, OPTIONAL = ["source", "paraphrase"], ["pair_id", "origin", "group", "method", "spscore"]
 SPANS = {k: f" {k / 5:.1f} to {(k + 1) / 5:.1f}" for k in range(5)}
-"""Fifths of the score's range."""
+"""Names of the fifths of the score's range."""
 SPARE = 4
-"""Candidates that are kept of a stratum for each pair of the sample, because some share a group."""
+"""Candidates to keep per stratum for each pair of the sample, because some share a group."""
 
 
 def sample(uri: str, count: int, checks: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """(pairs, with attention pairs after them; the sample's counts by stratum).
+    """Returns (the sampled pairs followed by attention pairs, the sample's counts by stratum).
 
-    pairs: columns pair (a key), kind ("pair", "copy" or "unrelated"), and those of the table.
-    checks: attention pairs, half of them copies, the others two unrelated sentences; they are made
-    of pairs that are not in the sample, as far as there are others. Raises OSError, or ValueError
-    in one line.
+    The pairs have columns pair (a key), kind ("pair", "copy" or "unrelated"), and the table's.
+    count: pairs to sample. checks: attention pairs to add; half are copies, half two unrelated
+    sentences, made from pairs outside the sample if there are enough. Raises OSError, or ValueError
+    with one line.
     """
     candidates, there = _candidates(uri, max(SPARE * (count + checks), 100), seed)
     if candidates.empty:
@@ -61,7 +60,7 @@ def sample(uri: str, count: int, checks: int, seed: int) -> tuple[pd.DataFrame, 
 
 
 def open_pairs(uri: str) -> ds.Dataset:
-    """A run's scored pairs, those of a release, a folder of Parquet, or a table of a file."""
+    """Opens the pairs of a run or a release, a folder of Parquet, or a file with a table."""
     folder = uri
     if storage.exists(storage.join(uri, NAME)):
         manifest = storage.read_json(storage.join(uri, NAME))
@@ -84,7 +83,7 @@ def open_pairs(uri: str) -> ds.Dataset:
 
 
 def _candidates(uri: str, most: int, seed: int) -> tuple[pd.DataFrame, Counter[str]]:
-    """The least keys of each stratum, and how many pairs each has."""
+    """Returns the rows with the smallest keys of each stratum, and how many pairs each has."""
     dataset, there = open_pairs(uri), Counter[str]()
     names = [name for name in (*TEXTS, *OPTIONAL) if name in dataset.schema.names]
     kept: list[pd.DataFrame] = []
@@ -97,7 +96,7 @@ def _candidates(uri: str, most: int, seed: int) -> tuple[pd.DataFrame, Counter[s
 
 
 def _keyed(rows: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """The rows that have both texts, with their stratum, unit (group or source) and key."""
+    """Returns rows that have both texts, with their stratum, unit (group or source) and key."""
     rows = rows.reindex(columns=[*TEXTS, *OPTIONAL]).dropna(subset=TEXTS)
     texts = [*TEXTS, *OPTIONAL[:-1]]
     rows[texts] = rows[texts].astype(object)

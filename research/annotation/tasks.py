@@ -1,8 +1,8 @@
-"""Who rates which pair: the plan of an annotation, and its tasks for Label Studio.
+"""Plans who rates which pair, and writes the tasks for Label Studio.
 
-The plan is a table with one row per task. It leads from a task that an annotator sees back to its
-pair, and it knows which tasks are checks; annotators do not see it. Tasks look alike, whether they
-are a pair of the sample, the same pair a second time, or a pair whose right answers are known.
+The plan is a table with one row per task. It says which pair a task shows and which tasks are
+checks; annotators do not see it. All tasks look alike: pairs of the sample, pairs shown a second
+time, and pairs whose right answers are known.
 
 Format: labelstud.io/guide/task_format. The configuration uses Choices, because Label Studio's
 Rating has no 0.
@@ -21,9 +21,9 @@ from gaixie.udfs.spscore import JUDGEMENTS
 from gaixie.udfs.storage import storage
 
 RATINGS = [*JUDGEMENTS, "overall"]
-"""Questions answered from 0 to 5: the paper's three criteria, readability, and the whole."""
+"""Questions answered from 0 to 5: the paper's three criteria, readability, and overall quality."""
 IS_PARAPHRASE = "is_paraphrase"
-"""The question answered by 0 or 1: do both sentences say the same?"""
+"""The question answered with 0 or 1: do both sentences say the same?"""
 HIGHEST = {**dict.fromkeys(RATINGS, 5), IS_PARAPHRASE: 1}
 FIELDS = [*HIGHEST]
 PLAN = "plan.json"
@@ -33,12 +33,11 @@ HERE = Path(__file__).parent
 def assign(
     pairs: pd.DataFrame, annotators: list[str], overlap: int, repeats: float, seed: int
 ) -> pd.DataFrame:
-    """The plan: a row for each task, with its annotator and all columns of its pair.
+    """Returns the plan: a row for each task, with its annotator and all columns of its pair.
 
-    pairs: a column ``kind`` says which pairs are of the sample ("pair"); every annotator gets all
-    others. Each pair of the sample goes to ``overlap`` annotators, who meet equally often, as far
-    as the numbers allow. repeats: share of an annotator's pairs that come again, at least a third
-    of the tasks later.
+    Each pair whose column ``kind`` is "pair" goes to ``overlap`` annotators; every two annotators
+    share about equally many. Pairs of another kind go to everybody. repeats: the share of an
+    annotator's pairs that come again, at least a third of the tasks later.
     """
     draw = np.random.default_rng(seed)
     teams = draw.permutation([*combinations(annotators, overlap)])
@@ -62,7 +61,7 @@ def assign(
 
 
 def write_plan(plan: pd.DataFrame, folder: str) -> list[str]:
-    """Writes plan, guideline, configuration and each annotator's tasks; the URIs of the tasks."""
+    """Writes plan, guideline, configuration and tasks. Returns the URI of each tasks file."""
     files = []
     for name, own in plan.groupby("annotator", sort=False):
         tasks = own[["task", "source", "paraphrase"]].to_dict("records")
@@ -77,7 +76,7 @@ def write_plan(plan: pd.DataFrame, folder: str) -> list[str]:
 
 
 def read_plan(folder: str) -> pd.DataFrame:
-    """The plan that annotate.py export wrote. Raises FileNotFoundError or ValueError."""
+    """Reads the plan that annotate.py export wrote. Raises FileNotFoundError or ValueError."""
     uri = storage.join(folder, PLAN)
     try:
         plan = pd.DataFrame(storage.read_json(uri))

@@ -1,1 +1,1 @@
-"""Benchmarks, and the experiment on the stages. They need a checkout: its tests/support."""
+"""Benchmarks, and the experiment on the curriculum. They need a checkout, for tests/support."""

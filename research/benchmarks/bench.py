@@ -1,15 +1,15 @@
-"""How fast, part by part and the whole job, against plain Python in the same run.
+"""Measures the speed of each part and of the whole job, against plain Python in the same run.
 
     make bench                       2,000,000 real pairs, 44 characters on average
     make bench PAIRS=200000
     python research/benchmarks/bench.py --data FOLDER --pairs 17000000 --grown
-    python research/benchmarks/bench.py --data FOLDER --job --tier paper      the job alone
+    python research/benchmarks/bench.py --data FOLDER --job --tier paper      only the job
 
-Prints a table and writes bench.json. Units: a core is one core of this machine; `job.pairs_per_s`
-counts the job's own steps, from scoring to the manifest; `job.wall_s` is the whole process, the
-start of Java and Spark included; `job.core_s` is what its processes took of all cores, which other
-work on the machine hardly changes. `job.peak_rss_mb` is the largest of the job's processes of a
-kind. `job_s3` is the same job from s3a:// to s3a://, on a SeaweedFS server that shares this
+Prints a table and writes bench.json. "per core" means one core of this machine. `job.pairs_per_s`
+covers the job's own steps, from scoring to the manifest; `job.wall_s` covers the whole process,
+including the start of Java and Spark. `job.core_s` is the core time of its processes, which other
+work on the machine hardly changes. `job.peak_rss_mb` is the largest process of each kind, Java and
+Python. `job_s3` is the same job from s3a:// to s3a://, on a SeaweedFS server that shares this
 machine's cores.
 """
 
@@ -50,13 +50,13 @@ SAMPLE, FULL_SAMPLE, BASELINE_ROWS = 50_000, 1_000, 4_000
 
 
 def sample(pairs: Path, rows: int = SAMPLE) -> tuple[pa.Array, pa.Array]:
-    """The first sources and paraphrases of the folder."""
+    """Returns the first sources and paraphrases of the folder."""
     table = pq.read_table(sorted(pairs.glob("*.parquet"))[0]).slice(0, rows)
     return table["source"].combine_chunks(), table["paraphrase"].combine_chunks()
 
 
 def bench_parts(pairs: Path) -> dict[str, dict[str, float]]:
-    """Each part alone, rows a second on one core, warm."""
+    """Measures each part alone, warm: rows per second on one core."""
     source, paraphrase = sample(pairs)
     segmenter, metric = JiebaSegmenter(), SPScore.load()
     (a, _), (b, _) = normalise_column(source), normalise_column(paraphrase)
@@ -87,15 +87,16 @@ def bench_parts(pairs: Path) -> dict[str, dict[str, float]]:
 
 
 def bench_full(pairs: Path) -> dict[str, float]:
-    """Tier full from texts to outputs, on all cores."""
+    """Measures tier full from texts to outputs, on all cores."""
     sides, metric = sample(pairs, FULL_SAMPLE), SPScore.load("full")
     return {"pairs_per_s_all_cores": best_rate(FULL_SAMPLE, lambda: metric.outputs(*sides), 2)}
 
 
 def bench_tokenizer(pairs: Path, work: Path) -> dict[str, float]:
-    """The entity-aligned tokenizer with 60,000 words at most.
+    """Measures the entity-aligned tokenizer with at most 60,000 words.
 
-    Encoding a sentence: normalise, find entities, cut into words, ids, entity table.
+    It encodes a sentence in these steps: normalise, find entities, cut into words, look up ids,
+    make the entity table.
     """
     from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
     from gaixie.training.tokenize_text import CONFIG, encode
@@ -110,7 +111,7 @@ def bench_tokenizer(pairs: Path, work: Path) -> dict[str, float]:
     parts = [texts[start : start + 1_000] for start in range(0, len(texts), 1_000)]
     one_core = best_rate(len(texts), lambda: [tokenizer(part) for part in parts], 2)
     cores = encode(str(work), iter(parts * 10), os.cpu_count())
-    next(cores)  # its processes have started
+    next(cores)  # waits until its processes have started
     rows = 10 * len(texts) - 1_000
     all_cores = rows / timeit.timeit(lambda: [*cores], number=1)
     return {
@@ -128,7 +129,7 @@ def bench_job(
     launcher: Sequence[str] = (sys.executable,),
     **given: Any,
 ) -> dict[str, Any]:
-    """The job as its users run it, in a process of its own, watched from outside."""
+    """Measures the job in its own process, as users run it, from outside."""
     storage.delete(output)
     command = [*launcher, "jobs/score_corpus.py", "--input", pairs, *options]
     command += ["--origin", "parallel", "--output", output, "--run-id", "bench"]
@@ -149,7 +150,7 @@ def bench_job(
 
 
 def bench_s3(pairs: Path, work: Path, options: list[str]) -> dict[str, Any]:
-    """The same job from s3a:// to s3a://; the object store's processes share the machine."""
+    """Measures the same job from s3a:// to s3a://; the object store shares the machine."""
     from servers import ObjectStore
 
     shutil.rmtree(work, ignore_errors=True)
@@ -166,7 +167,7 @@ def bench_s3(pairs: Path, work: Path, options: list[str]) -> dict[str, Any]:
 
 
 def bench_all(args: argparse.Namespace, pairs: Path, options: list[str]) -> dict[str, Any]:
-    """Every figure of bench.json."""
+    """Returns every figure of bench.json."""
     result: dict[str, Any] = bench_parts(pairs)
     if importlib.util.find_spec("transformers"):
         result["full"] = bench_full(pairs)
@@ -187,7 +188,7 @@ def bench_all(args: argparse.Namespace, pairs: Path, options: list[str]) -> dict
 
 
 def main() -> None:
-    """Makes the pairs where they are not there yet, then measures."""
+    """Makes the pairs if they do not exist, then measures."""
     given = parser(__doc__)
     add = given.add_argument
     add("--data", type=Path, required=True, help="folder of the WMT outputs")

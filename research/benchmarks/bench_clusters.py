@@ -1,13 +1,13 @@
-"""How fast sentences come through the MinHash keys of build_pairs cluster, and in how much memory.
+"""Measures the speed and memory of build_pairs cluster without keys, by MinHash.
 
     python research/benchmarks/bench_clusters.py --data FOLDER          1 and 4 million sentences
     python research/benchmarks/bench_clusters.py --data FOLDER --sentences 17000000 --cores 2
 
-Sentences grow from real ones (zh_sentences.parquet): the words of each are exchanged for others of
-the corpus, of most sentences more than half, of a few a tenth, so that there are near duplicates
-and candidates. No key is given: all sentences meet by LSH. Prints, for each size, sentences a
-second from start to exit, the seconds of each step, and the largest resident memory of Java and of
-a Python worker.
+The sentences are real ones (zh_sentences.parquet) with some words replaced by others of the corpus:
+more than half in most sentences, a tenth in a few, so that there are near duplicates and
+candidates. Without a key, LSH compares all sentences. Prints, for each size, sentences per second
+from start to exit, the seconds of each step, and the largest resident memory of Java and of a
+Python worker.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CHUNK = 250_000
 
 
 def grow(data: Path, output: Path, count: int, seed: int = 7) -> None:
-    """Writes sentences to Parquet files, column text."""
+    """Writes ``count`` sentences to Parquet files, column text."""
     texts = pq.read_table(data / SENTENCES, columns=["text"])["text"]
     lengths = pc.utf8_length(texts)
     texts = texts.filter(pc.and_(pc.greater(lengths, 18), pc.less(lengths, 80)))
@@ -56,7 +56,7 @@ def grow(data: Path, output: Path, count: int, seed: int = 7) -> None:
 
 
 def run(sentences: Path, output: Path, count: int, cores: int, options: list[str]) -> dict:
-    """Sentences a second, seconds by step, and the peaks of Java and Python in MB."""
+    """Returns sentences per second, seconds by step, and peak memory of Java and Python in MB."""
     line = [sys.executable, "jobs/build_pairs.py", "cluster", "--input", str(sentences)]
     master = {"PYSPARK_SUBMIT_ARGS": f"--master local[{cores}] pyspark-shell"}
     environment = os.environ | master | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}

@@ -1,12 +1,11 @@
-"""How long a second run with --new-only takes over a folder of which a hundredth is new, in
-seconds.
+"""Measures, in seconds, a second run with --new-only over a folder of which a hundredth is new.
 
     python research/benchmarks/bench_new_only.py --pairs pairs/ --work W --earlier 17000000
 
-Scores a hundred files, adds one more, and prints the wall time of a run with --new-only over the
-folder, of a run over the new file alone, and what the first takes longer; the same of the time that
-cores were at work, which other work on the machine does not lengthen. --earlier: identities of as
-many pairs as one more run has scored before, drawn at random, which are read too.
+Scores a hundred files and adds one more. Prints the wall time of a run with --new-only over the
+folder, of a run over only the new file, and the difference; and the same for core time, which other
+work on the machine does not lengthen. --earlier N adds an earlier run with N random pair
+identities, which --new-only reads too.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ ROWS_A_FILE = 500_000
 
 
 def run(folder: Path, root: Path, run_id: str, *given: str) -> dict[str, float]:
-    """Wall time of the job from start to exit, and that of its cores."""
+    """Returns the job's wall time from start to exit, and its core time."""
     command = [sys.executable, "jobs/score_corpus.py", "--input", str(folder)]
     command += ["--output", str(root)]
     command += ["--origin", "parallel", "--run-id", run_id, *given]
@@ -54,7 +53,7 @@ def add_earlier_run(root: Path, pairs: int) -> None:
 
 
 def bench_new_only(pairs: Path, work: Path, earlier: int, given: list[str]) -> dict[str, Any]:
-    """Seconds by run; pairs: a folder of pairs.py."""
+    """Returns seconds by run. pairs: a folder that pairs.py wrote."""
     storage.delete(str(work))
     table = ds.dataset(pairs).to_table()
     rows, folders = len(table) // (FILES + 1), (work / "pairs", work / "new")

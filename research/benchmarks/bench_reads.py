@@ -1,11 +1,11 @@
-"""How often jobs read the bytes of their input, by the kind of input.
+"""Measures how often jobs read the bytes of their input, by kind of input.
 
     python research/benchmarks/bench_reads.py --work out/reads
 
 Makes a small input of each kind, runs the job with Spark's event log, and adds up the bytes that
-Spark says its tasks have read in queries of the input (of Parquet, the columns that are wanted).
-Prints them as multiples of the input's size. What the driver reads by itself is not in it: the
-footers of Parquet, and all of a TMX, once.
+tasks read in queries of the input (for Parquet, only the columns needed). Prints them as multiples
+of the input's size. Not included is what the driver reads: the footers of Parquet files, and a
+whole TMX file, once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def sentences(count: int, seed: int) -> list[str]:
 
 
 def write(folder: Path, rows: int) -> dict[str, tuple[Path, list[str]]]:
-    """Writes an input of each kind; returns its path, and the job's words for it."""
+    """Writes an input of each kind. Returns, by kind, its path and the job's arguments."""
     folder.mkdir(parents=True)
     table = pd.DataFrame({"source": sentences(rows, 1), "paraphrase": sentences(rows, 2)})
     table["kind"] = "llm"
@@ -58,7 +58,7 @@ def write(folder: Path, rows: int) -> dict[str, tuple[Path, list[str]]]:
 
 
 def bytes_read(log: Path, path: Path) -> int:
-    """Adds up what tasks read in queries of a path, and in those of RDDs."""
+    """Adds up the bytes that tasks read in queries of a path, and in queries of RDDs."""
     of_input, stages, read = set(), set(), 0
     for line in log.read_text("utf-8").splitlines():
         event = json.loads(line)
@@ -76,7 +76,7 @@ def bytes_read(log: Path, path: Path) -> int:
 
 
 def run(words: list[str], path: Path, work: Path) -> float:
-    """Returns how often a job reads the bytes of a file, or of two of one size."""
+    """Returns how often a job reads the bytes of a file, or of two files of the same size."""
     logs, output = work / "events", work / "out"
     for folder in (logs, output):
         storage.delete(str(folder))
@@ -87,7 +87,7 @@ def run(words: list[str], path: Path, work: Path) -> float:
         "compress": "false",
         "rolling.enabled": "false",
     }
-    # What Parquet reads in threads of its own, Spark does not count.
+    # Spark does not count what Parquet reads in its own threads, so vectored reads are off.
     counted = "--conf spark.hadoop.parquet.hadoop.vectored.io.enabled=false"
     conf = " ".join(f"--conf spark.eventLog.{name}={value}" for name, value in given.items())
     environment = os.environ | {

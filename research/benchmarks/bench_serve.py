@@ -1,10 +1,10 @@
-"""How fast the service answers: pairs a second at full load, and latencies at half of it; what a
-person waits for who types, and what a hundred pairs take, plain and with reasons.
+"""Measures the service: pairs per second at full load, latencies at full and at half load, and
+latencies for a person who types, or who sends a hundred pairs with and without reasons.
 
 python research/benchmarks/bench_serve.py --data DATA --workers 2 --pairs 100
-python research/benchmarks/bench_serve.py --data DATA --url http://127.0.0.1:8000    one that runs
+python research/benchmarks/bench_serve.py --data DATA --url http://127.0.0.1:8000    a running one
 
-By loopback, client and service on the same cores.
+Client and service share the cores and talk over loopback.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gaixie.research.benchmarks.common import ROOT, parser, show, translations
 
 
 def request(pairs: list[list[str]], **options: bool) -> bytes:
-    """A request of POST /v1/score."""
+    """Returns the bytes of a request POST /v1/score."""
     rows = [{"source": a[:1000], "paraphrase": b[:1000]} for a, b in pairs]
     body = json.dumps({"pairs": rows, **options}).encode()
     head = "POST /v1/score HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
@@ -39,25 +39,25 @@ def request(pairs: list[list[str]], **options: bool) -> bytes:
 
 
 def requests(texts: list[list[str]], pairs: int, count: int, **options: bool) -> list[bytes]:
-    """Requests of so many pairs."""
+    """Returns ``count`` requests with ``pairs`` pairs each."""
     places = ([(k * pairs + i) % len(texts) for i in range(pairs)] for k in range(count))
     return [request([texts[place] for place in own], **options) for own in places]
 
 
 def typed(texts: list[list[str]], count: int) -> list[bytes]:
-    """What the page asks while the first paraphrases are typed, after every character."""
+    """Returns the page's requests, after every character, while paraphrases are typed."""
     steps = ([a, b[:end]] for a, b in texts for end in range(2, len(b) + 1))
     return [request([own], explain=True, changes=True) for own in islice(steps, count)]
 
 
 async def ask(url: str, own: list[tuple[float, bytes]], latencies: list[float]) -> None:
-    """One connection: each request at its time (seconds from now; 0: at once)."""
+    """Sends requests over one connection, each at its time (seconds from now; 0: at once)."""
     where = urlsplit(url)
     reader, writer = await asyncio.open_connection(where.hostname, where.port or 80)
     began = time.perf_counter()
     for start, request in own:
         await asyncio.sleep(max(0.0, began + start - time.perf_counter()))
-        # A late start is waiting too, so a request counts from when it was due.
+        # A request that starts late has been waiting, so its latency counts from when it was due.
         due = began + start if start else time.perf_counter()
         writer.write(request)
         answer = await reader.readuntil(b"\r\n\r\n")
@@ -70,7 +70,7 @@ async def ask(url: str, own: list[tuple[float, bytes]], latencies: list[float]) 
 
 
 def load(url: str, bodies: list[bytes], connections: int, rate: float = 0) -> tuple[float, dict]:
-    """(requests a second, latencies). rate: requests a second; 0 is as fast as it goes."""
+    """Returns (requests per second, latencies). rate: requests per second; 0 is no limit."""
     latencies: list[float] = []
     timed = [(k / rate if rate else 0.0, body) for k, body in enumerate(bodies)]
 
@@ -85,7 +85,7 @@ def load(url: str, bodies: list[bytes], connections: int, rate: float = 0) -> tu
 
 @contextmanager
 def service(*given: str) -> Iterator[str]:
-    """The address of a service of its own."""
+    """Starts a service, yields its address, and stops it."""
     from servers import free_port, wait_for
 
     port = str(free_port())
@@ -108,9 +108,9 @@ def service(*given: str) -> Iterator[str]:
 
 
 def bench_serve(args: argparse.Namespace) -> dict[str, float | dict[str, float]]:
-    """Pairs and requests a second, and latencies in milliseconds.
+    """Returns pairs and requests per second, and latencies in milliseconds.
 
-    Of typing, and of a hundred pairs, one request comes after the other.
+    For typing and for a hundred pairs, each request waits for the answer to the one before.
     """
     texts = [row[:2] for row in translations(args.data) if len(row) > 1]
     bodies = requests(texts, args.pairs, args.requests)
@@ -120,7 +120,7 @@ def bench_serve(args: argparse.Namespace) -> dict[str, float | dict[str, float]]
         "100_pairs_explained": requests(texts, 100, 50, explain=True),
     }
     with nullcontext(args.url) if args.url else service("--workers", str(args.workers)) as url:
-        load(url, bodies[: len(bodies) // 4], args.connections)  # warm
+        load(url, bodies[: len(bodies) // 4], args.connections)  # warm-up
         rate, full = load(url, bodies, args.connections)
         _, half = load(url, bodies, args.connections, rate / 2)
         people = {name: load(url, own, 1)[1] for name, own in for_people.items()}

@@ -1,13 +1,14 @@
-"""What skew costs: duplicates, one pair again and again, one sentence with very many versions.
+"""Measures what skew costs: duplicates, one pair repeated, one sentence with very many versions.
 
     python research/benchmarks/bench_skew.py --data FOLDER                    7 million rows each
     python research/benchmarks/bench_skew.py --data FOLDER --rows 2000000 --cases even hot_pair
 
-Scores (tier paper) as many rows of real pairs four times: all distinct (even), 30 % of them
-duplicates of others (duplicates), one pair in a million of them (hot_pair). Then makes pairs by the
-method versions of as many sentences twice: ten versions of each foreign sentence (even_versions),
-and one foreign sentence with 100,000 versions, the rest with ten (hot_versions). Prints seconds and
-the largest resident memory of Java and of a Python worker, each case in a process of its own.
+Scores (tier paper) equally many rows of real pairs in three cases: all distinct (even), 30 %
+duplicates of others (duplicates), and one pair a million times (hot_pair). Then makes pairs by the
+method versions, from equally many sentences, in two cases: ten versions of each foreign sentence
+(even_versions), and 100,000 versions of one foreign sentence, ten of the rest (hot_versions).
+Prints seconds and the largest resident memory of Java and of a Python worker. Each case has its own
+process.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ MAKING = ("even_versions", "hot_versions")
 
 
 def repeat(pairs: Path, output: Path, rows: int, case: str) -> None:
-    """Writes as many rows to Parquet files: all pairs, then some of them again, in any order."""
+    """Writes ``rows`` rows to Parquet files, shuffled: distinct pairs, and the case's repeats."""
     table = pq.read_table(pairs)
     large = pa.schema([(name, pa.large_string()) for name in table.column_names])
     table, small = table.cast(large), table.schema
@@ -47,7 +48,7 @@ def repeat(pairs: Path, output: Path, rows: int, case: str) -> None:
 
 
 def score(pairs: Path, work: Path, rows: int, case: str) -> dict[str, Any]:
-    """Scores rows of a case."""
+    """Scores the rows of a case."""
     repeat(pairs, work / case, rows, case)
     found = bench_job(str(work / case), str(work / "out"), ["--tier", "paper"])
     storage.delete(str(work / case))
@@ -55,7 +56,7 @@ def score(pairs: Path, work: Path, rows: int, case: str) -> dict[str, Any]:
 
 
 def versions(pairs: Path, work: Path, rows: int, case: str) -> dict[str, Any]:
-    """Makes pairs of a case: distinct sentences under foreign ones, EVEN under each."""
+    """Makes the pairs of a case, from distinct sentences with EVEN versions per foreign one."""
     table = pq.read_table(pairs, columns=["source"]).slice(0, rows)
     hot = VERSIONS if case == "hot_versions" else 0
     foreign = np.maximum(np.arange(len(table)) - hot, -1) // EVEN

@@ -1,4 +1,4 @@
-"""How fast pairs of a stage come out of the loader, as tensors, on this machine's cores.
+"""Measures how fast the loader delivers pairs of a stage as tensors, on this machine's cores.
 
 python research/benchmarks/bench_stage_data.py --data ROOT/runs/RUN_ID --tokenizer FOLDER --stage 2
 """
@@ -24,14 +24,14 @@ from gaixie.training.settings import StreamSettings
 
 BATCH_SIZE = 64
 WARM = 100
-"""Batches before the clock starts: the workers have read their block, and encoded ahead."""
+"""Batches before the clock starts; by then workers have read their block and encoded ahead."""
 BATCHES = 800
 
 
 def bench_stage_data(data: str, tokenizer: str, stage: int = 1) -> dict[str, float]:
-    """Some batches of a stage; tokens: of sources and paraphrases, without padding.
+    """Returns tokens per second, of sources and paraphrases without padding.
 
-    made: all cores make its tokens.
+    made_tokens_per_s: all cores encode the whole stage. The other figures read the encoded stage.
     """
     torch.set_num_threads(1)
     encode = PairEncoder(EntityAlignedTokenizer.from_pretrained(tokenizer))
@@ -49,7 +49,7 @@ def bench_stage_data(data: str, tokenizer: str, stage: int = 1) -> dict[str, flo
             while not whole.position.epoch:
                 next(batches)
         made_s = time.perf_counter() - started
-        # Two bytes a token, after the ends of ROWS pairs.
+        # A file has two bytes per token, after the ends of ROWS pairs.
         sizes = [file.stat().st_size for file in Path(folder).rglob("*.tokens")]
         made = sum((size - 8 * (2 * ROWS + 1)) // 2 for size in sizes)
         one = _tokens_per_s(StageLoader(stream(), cut))

@@ -1,10 +1,10 @@
-"""A training step: its time, tokens a second and MFU.
+"""Measures a training step: its time, tokens per second and MFU.
 
   python research/benchmarks/bench_step.py --config conf/curriculum.yaml
   python research/benchmarks/bench_step.py --pairs 1085 --micro-batches 2 --set compile=inductor
 
---pairs 1085 makes micro-batches of 64,000 tokens. --set changes settings, among them the model's
-and ``compile``; the first steps, which compile, do not count.
+--pairs 1085 makes micro-batches of 64,000 tokens. --set changes settings, such as the model's and
+``compile``. The first steps, which compile, are not counted.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ TOKENS, STEPS = 8_000, 6
 def bench_step(
     config: str, assignments: list[str], pairs: int, micro_batches: int
 ) -> dict[str, float]:
-    """Milliseconds of a step, tokens a second and MFU.
+    """Returns milliseconds of a step, tokens per second and MFU.
 
-    pairs: of a micro-batch, of
-    like length, as a stage's are. assignments: KEY=VALUE for settings of the config.
+    pairs: pairs of a micro-batch, of similar length, as in a stage. assignments: KEY=VALUE for
+    settings of the config.
     """
     settings = load_settings(config, assignments)
     precision = Precision.of(settings.bf16, settings.tf32, lowest_capability())

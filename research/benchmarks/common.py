@@ -1,4 +1,4 @@
-"""What the benchmarks share: a timer, a table, real sentences, a watched process."""
+"""Shared by the benchmarks: a timer, printed figures, real sentences, a watched process."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ sys.path.append(str(ROOT / "tests/support"))  # for its servers and manifests
 
 
 def parser(doc: str | None) -> argparse.ArgumentParser:
-    """A parser whose help shows a script's docstring as it is written."""
+    """Returns a parser whose help shows a script's docstring unchanged."""
     kind = argparse.RawDescriptionHelpFormatter
     return argparse.ArgumentParser(description=doc, formatter_class=kind)
 
 
 def best_rate(rows: int, work: Callable[[], Any], repeats: int = 5) -> float:
-    """Rows a second of the fastest of some repeats, after a first one that compiles."""
+    """Returns rows per second of the fastest repeat, after a first call that compiles."""
     work()
     return rows / min(timeit.repeat(work, number=1, repeat=repeats))
 
 
 def show(figures: Mapping[str, Any], part: str = "") -> None:
-    """Prints the numbers of nested figures, a line each."""
+    """Prints the numbers of nested figures, one per line."""
     for name, value in figures.items():
         whole = f"{part}.{name}" if part else name
         if isinstance(value, Mapping):
@@ -45,7 +45,7 @@ def show(figures: Mapping[str, Any], part: str = "") -> None:
 
 
 def translations(data: Path) -> list[list[str]]:
-    """Different systems' Chinese for each English sentence: distinct sentences in their order."""
+    """Returns, for each English sentence, the distinct translations of all systems, in order."""
     table = pq.read_table(data / TRANSLATIONS, columns=["translations_zh"])
     return [sorted({s for s in row if s and s.strip()}) for row in table[0].to_pylist()]
 
@@ -53,9 +53,9 @@ def translations(data: Path) -> list[list[str]]:
 def watch(command: Sequence[str], **given: Any) -> dict[str, Any]:
     """Runs a command to its end and watches its processes from outside.
 
-    Gives wall_s, core_s (of all cores) and peak_rss_mb (of the largest process), the last two by
-    kind of process, java or python. given: of ``subprocess.Popen``. Raises SystemExit where it
-    fails.
+    Returns wall_s, core_s (of all cores) and peak_rss_mb (of the largest process), the last two by
+    kind of process, java or python. given: arguments of ``subprocess.Popen``. Raises SystemExit if
+    the command fails.
     """
     started = time.perf_counter()
     job = psutil.Popen([*command], cwd=ROOT, **({"stdout": subprocess.DEVNULL} | given))
@@ -69,7 +69,7 @@ def watch(command: Sequence[str], **given: Any) -> dict[str, Any]:
                     spent[process.pid, kind] = sum(process.cpu_times()[:2])
                     peaks[kind] = max(peaks[kind], process.memory_info().rss / 2**20)
         except psutil.Error:
-            pass  # it ended while it was asked
+            pass  # the process ended meanwhile
         time.sleep(0.2)
     if job.returncode:
         raise SystemExit(f"{' '.join(command)}: exit code {job.returncode}")

@@ -1,11 +1,11 @@
-"""Compares what two checkouts write: scored rows, a release, a vocabulary, a tokenizer, losses.
+"""Compares the outputs of two checkouts: scored rows, a release, a vocabulary, tokens, losses.
 
     git worktree add ../before COMMIT
     python research/benchmarks/compare_commits.py ../before . --data FOLDER
 
-Both run the demo, score pairs of translations, and train a few steps, each in a folder of its own.
-Text and counts must be equal, numbers equal to 1e-6. Exit codes: 0 all equal, 1 something differs
-(each difference is named).
+Each checkout runs the demo, scores pairs of translations, and trains a few steps, in its own
+folder. Text and counts must be equal, other numbers equal within 1e-6. Exit codes: 0 all equal, 1
+something differs (the script names each difference).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def run(checkout: Path, output: Path, data: Path) -> None:
-    """Runs the commands of a checkout; RuntimeError with the end of its log where one fails."""
+    """Runs a checkout's commands. Raises RuntimeError with the end of its log if one fails."""
     own = os.environ | {"PYTHONPATH": str(checkout)}
     for line in COMMANDS.replace("\\\n", "").strip().splitlines():
         for name, value in {"OUT": output, "DATA": data, "TRANSLATIONS": TRANSLATIONS}.items():
@@ -74,7 +74,7 @@ def run(checkout: Path, output: Path, data: Path) -> None:
 
 
 def compare(before: Path, after: Path) -> Iterator[str]:
-    """Names what the commands wrote and is not equal."""
+    """Yields a line for each difference between two outputs."""
     for what, (place, key) in TABLES.items():
         one, other = (read_rows(folder / place, key) for folder in (before, after))
         print(f"{what}: {len(one):,} and {len(other):,} rows, {one.shape[1]} columns")
@@ -92,7 +92,7 @@ def compare(before: Path, after: Path) -> Iterator[str]:
 
 
 def read_rows(folder: Path, key: str) -> pd.DataFrame:
-    """The rows of a folder of Parquet files, in the order of a key and of all text."""
+    """Reads a folder of Parquet files, sorted by a key and then by all text columns."""
     table = ds.dataset(folder, format="parquet", partitioning="hive").to_table().to_pandas()
     keys = [key, *sorted(set(table.columns) & {"source", "paraphrase", "origin"})]
     keys = [name for name in keys if name in table]

@@ -1,27 +1,27 @@
-"""Is the curriculum worth it? Real pairs through three stages, against training without them.
+"""Tests whether the curriculum helps: trains on real pairs in three stages, and without stages.
 
     python research/benchmarks/experiment.py --data FOLDER --dry-run     the plan
     python research/benchmarks/experiment.py --data FOLDER --seeds 3
     python research/benchmarks/experiment.py --data FOLDER --seeds 1 --output out/small \
-        --config research/benchmarks/experiment_small.yaml                      does it work?
+        --config research/benchmarks/experiment_small.yaml                      a quick check
 
-Scores a million real pairs (experiment_data.py) and trains from one start, a model that learned to
-restore masked sentences (make paraphraser leaves one). Every arm has as many updates and
-evaluations, and a learning rate that falls to its own end:
+Scores a million real pairs (experiment_data.py). All arms start from one model, which learned to
+restore masked sentences (make paraphraser leaves one). They have equally many updates and
+evaluations, and the learning rate falls until the end of each:
 
     curriculum    stage 1, then 2, then 3, each from the best weights so far
     together      the same pairs, shuffled together
-    stage-3       the third stage alone, epoch after epoch
-    unfiltered    all pairs that were scored: no cut, no floors
+    stage-3       only the third stage, epoch after epoch
+    unfiltered    all scored pairs: no cut, no floors
 
-The best weights, by the score on one set of validation sources, are compared on the same test
-sources with a copy, a noised copy, a machine translation and a person's rewrite; by the tiers of
-SPScore-zh, Self-BLEU, entities kept, and with --encoder by an encoder that no training has used.
-Splits are by English sentence. Intervals are over seeds and sources. What is finished is not done
-again; killed, it goes on where it stood. experiment.yaml has the settings.
+An arm's best weights, by the score on one set of validation sources, are compared on the same test
+sources with a copy, a noised copy, a machine translation and a person's rewrite. The measures are
+the tiers of SPScore-zh, Self-BLEU, entities kept and, with --encoder, an encoder that no training
+used. Splits are by English sentence. Intervals are over seeds and sources. If the script is killed,
+the same call resumes. experiment.yaml has the settings.
 
-  OUTPUT/experiment.md      what is printed; and the outputs of all arms side by side
-  OUTPUT/ARM/seed-N/        what training/curriculum.py leaves, without checkpoints; evaluation/
+  OUTPUT/experiment.md      the printed report, with the outputs of all arms side by side
+  OUTPUT/ARM/seed-N/        the output of training/curriculum.py without checkpoints; evaluation/
 
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
@@ -55,17 +55,17 @@ ARMS = {
     "stage-3": [[3]],
     "unfiltered": [[0, 1, 2, 3]],
 }
-"""Stages of the data by stage of training. 0 lies below the cut; with it there are no floors."""
+"""Stages of the data, by stage of training. 0 is below the cut; an arm with it has no floors."""
 ENVIRONMENT = {
     "OMP_NUM_THREADS": str(os.cpu_count()),
     "MALLOC_MMAP_THRESHOLD_": "33554432",
     "MALLOC_TRIM_THRESHOLD_": "8589934592",
 }
-"""Threads on every core; memory of a step is kept for the next, or page faults take their time."""
+"""Threads on every core; malloc keeps a step's memory for the next, which saves page faults."""
 ROWS = ("noised", "mt", "human")
-"""Systems that are columns of test.parquet; the copy is always there."""
+"""Systems that are columns of test.parquet; the copy is always a system too."""
 WITH_ENCODER = ("bert-ibleu", "similarity")
-"""Judges where an encoder is given."""
+"""Further judges if an encoder is given."""
 JUDGES = (
     *("spscore-meaning", "spscore:tier=paper", "spscore:tier=full", "spscore-meaning:tier=full"),
     "self-bleu",
@@ -74,7 +74,7 @@ JUDGES = (
 
 
 class ScriptError(RuntimeError):
-    """A script that ended badly."""
+    """Raised if a script fails."""
 
 
 class Experiment(Strict):
@@ -99,10 +99,10 @@ class Experiment(Strict):
         return self
 
     def training_of(self, arm: str, seed: int, root: Path, start: str) -> Settings:
-        """The settings of one training of an arm in the experiment's folder.
+        """Returns the settings of one training of an arm in the experiment's folder.
 
-        The score of all evaluations is of the same sources, whatever the arm. Every evaluation
-        counts, and nothing but the budget ends a stage.
+        All arms are evaluated on the same sources. Every evaluation counts, and only the budget
+        ends a stage.
         """
         budgets = self.stages if len(ARMS[arm]) > 1 else [sum(self.stages)]
         sources, every = str(root / "validation.parquet"), self.evaluate_every
@@ -124,12 +124,12 @@ class Experiment(Strict):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the experiment and gives its exit code."""
+    """Runs the experiment and returns its exit code."""
     return run_command("experiment", partial(run, _arguments(argv)), ScriptError)
 
 
 def run(args: argparse.Namespace) -> None:
-    """The plan, or everything that is not finished, and the report."""
+    """Prints the plan, or does everything that is not finished and writes the report."""
     own = load_settings(Experiment, args.config, assignments=args.set)
     root, start = args.output.resolve(), str(args.start.resolve())
     if not (args.start / "config.json").is_file():
@@ -162,7 +162,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def check_same(root: Path, own: dict[str, Any]) -> None:
-    """Raises ValueError where other settings, or another start, made what is there."""
+    """Raises ValueError if the folder was made with other settings or from another start."""
     path = root / "experiment.json"
     known = json.loads(path.read_text("utf-8")) if path.exists() else {}
     for name, value in own.items():
@@ -184,7 +184,7 @@ def _score(own: Experiment, root: Path) -> None:
 
 
 def _train(settings: Settings) -> None:
-    """A training to its end, where it is not there yet; its checkpoints go then."""
+    """Finishes a training, unless it is finished, and deletes its checkpoints."""
     output = Path(settings.output)
     if not (output / "model/config.json").is_file():
         output.mkdir(parents=True, exist_ok=True)
@@ -197,7 +197,7 @@ def _train(settings: Settings) -> None:
 def _evaluate(
     root: Path, folder: Path, given: list[str], judges: list[str], encoder: Path | None
 ) -> None:
-    """FOLDER/evaluation, where it is not there yet."""
+    """Writes FOLDER/evaluation, unless it exists."""
     path = folder / "evaluation/evaluation.json"
     if path.exists():
         return
@@ -207,7 +207,7 @@ def _evaluate(
 
 
 def run_script(script: str, *arguments: str) -> None:
-    """A script of the repository in a process of its own. Raises ScriptError."""
+    """Runs a script of the repository in its own process. Raises ScriptError."""
     line = [sys.executable, script, *arguments]
     if code := subprocess.run(line, cwd=ROOT, env=os.environ | ENVIRONMENT).returncode:
         raise ScriptError(f"{script} ended with exit code {code}")

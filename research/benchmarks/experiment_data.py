@@ -1,9 +1,9 @@
-"""The real pairs and the test table of research/benchmarks/experiment.py.
+"""Makes the real pairs and the test table of research/benchmarks/experiment.py.
 
-Pairs to train on, from the shared data: WMT system outputs of one English sentence in both
+The training pairs come from the shared data: WMT system outputs of one English sentence, in both
 directions (parallel), and post-edited machine translations and idioms that people paraphrased
-(human). Their column `group` is the English sentence, or the row. Splits go by group: no group of
-validation or test is trained on, nor is any sentence of theirs.
+(human). The column `group` is the English sentence, or the row. Splits are by group: training has
+no group and no sentence of validation or test.
 
     test.parquet         table    source                     beside it
                          wmt      one system's translation   mt: another's of that sentence
@@ -38,8 +38,8 @@ def write_experiment(
 ) -> None:
     """Writes OUTPUT/pairs/ORIGIN/pairs.parquet, validation.parquet and test.parquet.
 
-    tested: sources of each test table; validated: sources of validation. noise: see noised. limit:
-    English sentences of WMT at most, and rows of every other set.
+    tested: number of sources of each test table. validated: number of validation sources. noise:
+    the rate of ``noised``. limit: maximum of WMT's English sentences, and of rows of other sets.
     """
     random = np.random.default_rng(SEED)
     texts = _wmt(data, limit)
@@ -84,17 +84,17 @@ def write_experiment(
 
 
 def noised(texts: Sequence[str], rate: float, seed: int = SEED) -> list[str]:
-    """The sentences with a share of their words dropped, swapped with the next one, or doubled.
+    """Returns sentences with a share of their words dropped, swapped with the next, or doubled.
 
-    Which of the three is chance; marks of punctuation stay, and every sentence changes. What a
-    metric gives these is what it gives to noise.
+    Chance decides which of the three. Punctuation stays, and every sentence changes. The score a
+    metric gives to these is its score for noise.
     """
     random = np.random.default_rng(seed)
     lines = []
     for text, words in zip(texts, load_segmenter().cut(texts), strict=True):
         made = text
         for _ in range(TRIES):
-            if made == text:  # few words: chance may have left all of them
+            if made == text:  # in a short sentence, chance may change no word
                 made = _noised(words, rate, random)
         lines.append(made)
     return lines
@@ -123,7 +123,7 @@ def _fits(text: str) -> bool:
 
 
 def _wmt(data: Path, limit: int | None) -> dict[str, list[str]]:
-    """Different sentences of fitting length by English sentence."""
+    """Returns the distinct sentences of suitable length of each English sentence."""
     table = pq.read_table(data / "wmt_en_zh_translations.parquet").slice(0, limit).to_pydict()
     groups: dict[str, dict[str, None]] = {}
     for english, row in zip(table["source_en"], table["translations_zh"], strict=True):

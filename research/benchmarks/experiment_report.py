@@ -1,4 +1,4 @@
-"""The report of research/benchmarks/experiment.py, and its intervals over seeds and sources."""
+"""Writes the report of research/benchmarks/experiment.py, with intervals over seeds and sources."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from gaixie.udfs.reports import number, render
 TEMPLATE = Path(__file__).with_suffix(".md.j2")
 SAMPLES = 1_000
 SEED = 5
-"""Of the resamples, and of the sources whose outputs are shown."""
+"""Seed of the resamples, and of the draw of sources whose outputs are shown."""
 REFERENCE = "curriculum"
-"""The arm that others are compared with."""
+"""The arm that all others are compared with."""
 WRITTEN = {"name": "written", "title": "written %", "better": "↑", "digits": 1}
-"""Sources with a paraphrase; the other measures are means over these."""
+"""Per cent of the sources that got a paraphrase; other measures are means over these sources."""
 Scores = Mapping[str, np.ndarray]
-"""By measure, shape (seeds, rows); NaN where there is no paraphrase."""
+"""Scores by measure, shape (seeds, rows); NaN where there is no paraphrase."""
 
 
 def crossed_means(values: np.ndarray, groups: np.ndarray, seed: int) -> np.ndarray:
-    """Means of values when seeds and groups of rows are drawn anew, both with replacement.
+    """Returns means of values over resamples of seeds and of groups, drawn with replacement.
 
-    values: float, shape (seeds, rows), NaN where there is none. groups: numbers of the rows'
-    groups, from 0. seed: decides which seeds are drawn; the groups are the same for all systems.
-    Gives float64, shape (SAMPLES,); NaN where a draw has no value.
+    values: float, shape (seeds, rows), NaN if missing. groups: the group number of each row, from
+    0. seed: decides which seeds are drawn; the drawn groups are the same for all systems. Returns
+    float64, shape (SAMPLES,), NaN where a draw has no value.
     """
     there = ~np.isnan(values)
     filled = np.where(there, values, 0.0)
@@ -42,13 +42,13 @@ def crossed_means(values: np.ndarray, groups: np.ndarray, seed: int) -> np.ndarr
 
 
 def _times(count: int, seed: int) -> np.ndarray:
-    """How often each of so many is drawn, shape (SAMPLES, count)."""
+    """Returns how often each of ``count`` items is drawn, shape (SAMPLES, count)."""
     drawn = bootstrap.resamples(count, SAMPLES, seed)
     return np.stack([np.bincount(row, minlength=count) for row in drawn]).astype(float)
 
 
 def report(root: Path, arms: Sequence[str], seeds: int, shown: int) -> str:
-    """The text of experiment.md, from what lies in the experiment's folder."""
+    """Returns the text of experiment.md, from the files in the experiment's folder."""
     test = pd.read_parquet(root / "test.parquet")
     text = (root / "baselines/evaluation/evaluation.json").read_text("utf-8")
     measures = json.loads(text)["measures"]
@@ -86,7 +86,7 @@ def report(root: Path, arms: Sequence[str], seeds: int, shown: int) -> str:
 def _systems(
     root: Path, arms: Sequence[str], seeds: int, names: Sequence[str]
 ) -> tuple[dict[str, Scores], dict[str, list[str | None]]]:
-    """By system its scores, and the texts of its first seed."""
+    """Returns, by system, its scores, and the texts of its first seed."""
     given = _judged(root / "baselines")
     frames = {name: [own] for name, own in given.items()}
     for arm in arms:
@@ -96,13 +96,13 @@ def _systems(
         | {"written": np.stack([100.0 * frame["paraphrase"].notna() for frame in own])}
         for name, own in frames.items()
     }
-    for name in {*given} - {"copy"}:  # a column, without texts in some tables
+    for name in {*given} - {"copy"}:  # a column that some tables lack
         scores[name]["written"][scores[name]["written"] == 0] = np.nan
     return scores, {name: own[0]["paraphrase"].tolist() for name, own in frames.items()}
 
 
 def _judged(folder: Path) -> dict[str, pd.DataFrame]:
-    """By system a row for each source, with its paraphrase and scores."""
+    """Returns, by system, a row for each source with its paraphrase and scores."""
     table = pd.read_parquet(folder / "evaluation/scores.parquet")
     return {str(name): own for name, own in table.groupby("system", sort=False)}
 
@@ -113,9 +113,10 @@ def _line(
     groups: np.ndarray,
     systems: Sequence[tuple[Scores, int]],
 ) -> list[str]:
-    """A name, then mean and interval by measure; of two systems the difference, bold if clear.
+    """Returns a name, then mean and interval by measure.
 
-    systems: scores, and the seed that draws their seeds.
+    For two systems, it is their difference, in bold if the interval excludes 0. systems: the scores
+    of each, and the seed that draws its seeds.
     """
     cells = [name]
     for measure in measures:
@@ -149,7 +150,7 @@ def _training(folder: Path) -> list[str]:
 def _outputs(
     test: pd.DataFrame, texts: Mapping[str, Sequence[str | None]], arms: Sequence[str], shown: int
 ) -> list[dict[str, Any]]:
-    """Some test sources, drawn by seed: what is given for them, and the best of every arm."""
+    """Returns some test sources, drawn by SEED, with their columns and every arm's output."""
     rows = np.random.default_rng(SEED).permutation(len(test))[:shown]
     return [
         {

@@ -1,13 +1,13 @@
-"""Real sentence pairs for benchmarks, from the WMT system outputs.
+"""Makes real sentence pairs for benchmarks from the WMT system outputs.
 
     python research/benchmarks/pairs.py --data FOLDER --pairs 200000 --output pairs/
     python research/benchmarks/pairs.py --data FOLDER --pairs 17000000 --grown --output pairs/
 
 Each list of wmt_en_zh_translations.parquet holds different systems' Chinese for one English
-sentence; two of one list are a pseudo-paraphrase pair, taken in both directions. ``--grown``
-reaches 17 million distinct pairs: beside those single sentences, each sentence is joined with the
-one 1 to 6 places further on in the file, source with source and paraphrase with paraphrase; for
-more pairs, further on. --seed alone decides which pairs are drawn, and their order.
+sentence. Two sentences of a list are a pseudo-paraphrase pair, taken in both directions.
+``--grown`` reaches 17 million distinct pairs: it also joins a pair with the one 1 to 6 places later
+in the file, source with source and paraphrase with paraphrase, and with later ones if more pairs
+are needed. Only --seed decides which pairs are drawn, and their order.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import xxhash
 from gaixie.research.benchmarks.common import TRANSLATIONS, parser, translations
 
 JOINED_OFFSETS = 6
-"""How many places further on a joined sentence lies at most, where that gives enough pairs."""
+"""Maximum distance of joined sentences in the file, unless more pairs are needed."""
 SPARE = 1.02
-"""Pairs that are drawn for each that is wanted: a few occur twice."""
+"""Pairs to draw for each pair wanted, because a few occur twice."""
 ROWS_A_FILE = 1_000_000
 ROWS_A_GROUP = 100_000
 
@@ -36,13 +36,13 @@ def write_pairs(data: Path, output: Path, pairs: int, grown: bool = False, seed:
     sizes = np.array([len(row) for row in lists])
     first = np.concatenate([[0], np.cumsum(sizes)])
     sentences = pa.array([s for row in lists for s in row], pa.large_string())
-    # Every ordered pair (i, j), i != j, of every list: a list of k sentences has k (k - 1).
+    # Every ordered pair (i, j), i != j, of every list; a list of k sentences has k (k - 1) of them.
     ordered = sizes * (sizes - 1)
     row = np.repeat(np.arange(len(lists)), ordered)
     rank = np.arange(len(row)) - np.repeat(np.cumsum(ordered) - ordered, ordered)
     left, right = np.divmod(rank, np.maximum(sizes[row] - 1, 1))
     right += right >= left
-    # A pair of row t joined at offset d meets the pair of row t + d with the same ranks.
+    # At offset d, a pair of row t is joined with the pair of row t + d that has the same ranks.
     farthest = max(JOINED_OFFSETS, int(SPARE * pairs / len(row))) if grown else 0
     beyond = np.append(sizes, np.zeros(farthest, int))
     offsets = range(1 + farthest)

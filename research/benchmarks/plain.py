@@ -1,7 +1,8 @@
-"""The baseline: the same work in readable Python, with jieba and lightgbm.
+"""The baseline of the benchmarks: the job's work in readable Python, with jieba and lightgbm.
 
-Every feature by its definition (tests/support/plain_*.py), words from jieba, outputs from
-LightGBM's own Boosters, one process a core. Reads and writes Parquet as the job does.
+It computes every feature by its definition (tests/support/plain_*.py), cuts words with jieba, and
+predicts with LightGBM's own Boosters, in one process per core. It reads and writes Parquet as the
+job does.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ CUTS = (0.45, 0.55, 0.65)
 
 
 def score_rows(rows: list[dict], cutter, model: SPScore, boosters: dict) -> list[dict]:
-    """Validates and scores pairs one by one; drops those that the job would quarantine."""
+    """Validates and scores pairs one by one; drops those the job would quarantine."""
     kept, features = [], []
     for row in rows:
         a, b = normalise(row["source"] or ""), normalise(row["paraphrase"] or "")
@@ -94,7 +95,7 @@ def _work(job: tuple[list[dict], str, str | None]) -> float:
 
 
 def pairs_per_s(pairs: Path, output: Path, rows: int, model: str | None = None) -> float:
-    """Pairs a second with one process for each core, start-up of the processes not counted."""
+    """Returns pairs per second with one process per core, without the start of the processes."""
     table = pq.read_table(sorted(pairs.glob("*.parquet"))[0]).slice(0, rows).to_pylist()
     cores = len(os.sched_getaffinity(0))
     output.mkdir(parents=True, exist_ok=True)

@@ -1,1 +1,1 @@
-"""What compare_metrics calls: data sets, scores, agreement, attribution."""
+"""Data sets, scores, agreement and attribution for compare_metrics."""

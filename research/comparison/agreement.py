@@ -1,4 +1,4 @@
-"""How well a metric agrees with people: correlations, and their values in bootstrap samples.
+"""Correlates a metric with human scores, on a sample and on its bootstrap resamples.
 
 Sources: gaixie.udfs.metrics.bootstrap; Koehn 2004, *Statistical Significance Tests for Machine
 Translation Evaluation* (paired bootstrap).
@@ -17,7 +17,7 @@ from gaixie.udfs.metrics.bootstrap import drawn_rows
 
 
 def pearson(x: np.ndarray, y: np.ndarray) -> float:
-    """Pearson's r; NaN where a side is constant."""
+    """Returns Pearson's r; NaN if a side is constant."""
     return float(np.corrcoef(x, y)[0, 1]) if np.ptp(x) and np.ptp(y) else np.nan
 
 
@@ -30,11 +30,11 @@ STATISTICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
 }
 CORRELATIONS = ("pearson", "spearman", "kendall")
 CURVES = ("auc", "average_precision")
-"""What is said of human scores that are labels, 0 or 1."""
+"""Statistics for human scores that are labels, 0 or 1."""
 
 
 def draw(groups: np.ndarray, samples: int = 1_000, seed: int = 0) -> list[np.ndarray]:
-    """All rows once, then the rows of each resample, which draws whole groups.
+    """Returns all rows, then the rows of each resample; resamples draw whole groups.
 
     groups: the source of each row, shape (rows,).
     """
@@ -47,15 +47,15 @@ def statistics_of(
     drawn: Sequence[np.ndarray],
     names: Sequence[str] = CORRELATIONS,
 ) -> dict[str, np.ndarray]:
-    """name -> statistic of the sample and its resamples, shape (1 + samples,); NaN if undefined.
+    """Returns each statistic on the sample and its resamples, shape (1 + samples,), by name.
 
-    scores: NaN where the metric has none; such rows are left out. human: shape (rows,), without
-    NaN. drawn: as from ``draw``.
+    An undefined value is NaN. scores: NaN where the metric has none; such rows are left out. human:
+    shape (rows,), without NaN. drawn: from ``draw``.
     """
     there = ~np.isnan(scores)
     kept = [rows[there[rows]] for rows in drawn]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a side that is constant
+        warnings.simplefilter("ignore")  # scipy warns if a side is constant
         return {
             name: np.array(
                 [
@@ -68,8 +68,8 @@ def statistics_of(
 
 
 def p_value(differences: np.ndarray) -> float:
-    """Two-sided p that a difference is 0, from its values in resamples; NaN where there are
-    none."""
+    """Returns the two-sided p that a difference is 0, from its resampled values; NaN without
+    any."""
     differences = differences[np.isfinite(differences)]
     if not len(differences):
         return float("nan")

@@ -1,17 +1,18 @@
-"""Meaning and divergence taken apart: the attribution of Shen et al. 2022 (ParaScore), section 4.
+"""Separates meaning from divergence: the attribution of Shen et al. 2022 (ParaScore), section 4.
 
-Of two candidates j and k of one source, the difference of a metric's scores is correlated with the
-difference of human scores. Distance is the normalised edit distance (NED). S_sim has the pairs that
-diverge alike and differ in meaning, S_div those that are alike in meaning and diverge unlike.
-d(j, k) is the smaller of their distances to the source: S_div1 are the pairs of S_div with d of at
-most SPLIT, S_div2 the rest. Similarity is the cosine of sentence vectors (the paper's footnote 4),
-so a comparison without the metric ``similarity`` has no such subsets.
+For two candidates j and k of one source, the difference of a metric's scores is correlated with the
+difference of human scores. Divergence is the normalised edit distance (NED) to the source;
+similarity is the cosine of sentence vectors (the paper's footnote 4). The subset S_sim has pairs
+(j, k) with similar divergence and different meaning; S_div has pairs with similar meaning and
+different divergence. d(j, k) is the smaller of their distances to the source: S_div1 has the pairs
+of S_div with d of at most SPLIT, S_div2 the rest. Without the metric ``similarity`` a comparison
+has no subsets.
 
 Decided here: each pair of candidates counts in both orders, (j, k) and (k, j), because neither is
-first; Pearson's r is then Σ ab / √(Σ a² · Σ b²) of the differences a and b, and a metric that
-prefers the wrong one of two candidates loses by it. The setting ``stretch`` stretches similarity so
-that its first percentile is 0 and its last 1: an encoder whose cosines all lie between 0.8 and 0.95
-would have no two candidates 0.15 apart.
+first. Pearson's r of the differences a and b is then Σ ab / √(Σ a² · Σ b²), and a metric that
+prefers the wrong candidate is penalised. The setting ``stretch`` stretches similarity so that its
+first percentile is 0 and its last 1: with an encoder whose cosines all lie between 0.8 and 0.95, no
+two candidates would be 0.15 apart.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ from gaixie.udfs.metrics.bootstrap import Estimate, estimate_of
 from gaixie.udfs.metrics.edit_distance import EditDistance
 
 SIMILARITY = "similarity"
-"""Name of the metric that says how near in meaning candidates are to their source."""
+"""Name of the metric that measures how near in meaning a candidate is to its source."""
 S_SIM = {"divergence": 0.05, "similarity": 0.15}
-"""Candidates of one source that diverge alike (at most) and differ in meaning (at least)."""
+"""Candidates of one source: greatest difference in divergence, least difference in meaning."""
 S_DIV = {"similarity": 0.05, "divergence": 0.10}
-"""Candidates of one source that are alike in meaning (at most) and diverge unlike (at least)."""
+"""Candidates of one source: greatest difference in meaning, least difference in divergence."""
 SPLIT = 0.35
-"""S_div apart: the nearer candidate within this distance of the source, or beyond."""
+"""S_div1 has the pairs whose nearer candidate is within this distance of the source."""
 
 
 def attribution(
     data_set: DataSet, scored: Scores, rows: np.ndarray, config: Config
 ) -> dict[str, Any] | None:
-    """The subsets, where the set has several candidates of a source. rows: those reported, bool."""
+    """Returns the subsets, or None if the set allows none. rows: those reported, bool."""
     table = scored.table[rows].reset_index(drop=True)
     scores = {name: values[rows] for name, values in scored.scores.items()}
     if SIMILARITY not in scores or data_set.labels or not table["source"].duplicated().any():
@@ -61,10 +62,10 @@ def subsets(
     scores: dict[str, np.ndarray],
     samples: int = 0,
 ) -> dict[str, dict[str, Any]]:
-    """S_sim, S_div and its parts: pairs in them, and by metric the Estimates of spearman and
-    pearson between differences of scores.
+    """Returns S_sim, S_div and its parts: the number of pairs, and Estimates by metric.
 
-    Intervals by bootstrap over sources.
+    The Estimates are spearman and pearson between differences of the metric's scores and of human
+    scores; intervals by bootstrap over sources.
     """
     groups = table.groupby("source", sort=False).indices
     pairs = [pair for rows in groups.values() for pair in combinations(rows, 2)]

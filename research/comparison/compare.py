@@ -1,4 +1,4 @@
-"""How well each metric agrees with people on a data set, and how sure that is."""
+"""Measures how well each metric agrees with people on a data set, with intervals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gaixie.udfs.metrics.bootstrap import estimate_of
 
 
 def compare(data_set: DataSet, scored: Scores, config: Config) -> list[dict[str, Any]]:
-    """What is reported of a set, and of its extension where it has one."""
+    """Returns the results for a set and, if it has one, for its extension."""
     added = scored.table["added"].to_numpy()
     parts = {data_set.name: (scored.reported & ~added, data_set.published)}
     if data_set.extended:
@@ -49,7 +49,7 @@ def _compare_rows(
     turned = {
         name: _turned(values[main], scored.metrics[name], main) for name, values in samples.items()
     }
-    # What is undefined comes last.
+    # Undefined values come last.
     order = sorted(turned, key=lambda name: np.nan_to_num(turned[name][0], nan=-2), reverse=True)
     best = turned[order[0]]
     metrics = [
@@ -86,7 +86,7 @@ def _description(name: str, scored: Scores, data_set: DataSet) -> dict[str, Any]
 
 
 def _turned(values: np.ndarray, metric: Metric, main: str) -> np.ndarray:
-    """The statistic so that more is better agreement, by the metric's own direction."""
+    """Returns the statistic, reversed for a metric whose lower scores are better."""
     if metric.higher_is_better:
         return values
     return 1 - values if main == "auc" else -values

@@ -1,4 +1,4 @@
-"""The data sets that metrics are compared on: settings, reading, the extended sets of ParaScore."""
+"""Reads the data sets that metrics are compared on, and makes ParaScore's extended sets."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ class Config(Strict):
 
 
 def read_data_set(data_set: DataSet, folder: Path, limit: int = 0) -> pd.DataFrame:
-    """Columns source, paraphrase, reference (where there is one), human, added.
+    """Returns columns source, paraphrase, reference (if there is one), human, added.
 
-    The rows of an extended set that are added to it are marked so and stand last. Of a set of more
-    than ``limit`` rows, whole sources are kept by a hash (0: all are).
+    The rows that extend a set come last, with added true. Of a set with more than ``limit`` rows,
+    whole sources are chosen by a hash (0: all rows are kept).
 
-    Raises FileNotFoundError, or ValueError naming file, column and row at fault: a human score that
-    is no number, or neither 0 nor 1 where they are labels; a sentence that is none.
+    Raises FileNotFoundError, or ValueError that names file, column and row: for a human score that
+    is not a number, or not 0 or 1 in a set of labels, and for a sentence that is not a string.
     """
     path = folder / data_set.path
     columns = {"source": data_set.source, "paraphrase": data_set.paraphrase}
@@ -103,7 +103,7 @@ def _human(column: pd.Series, data_set: DataSet, path: Path) -> np.ndarray:
 
 
 def source_share(sources: pd.Series, salt: str) -> np.ndarray:
-    """A number in [0, 1) for each row, equal for the rows of a source: float64, shape (rows,)."""
+    """Returns a hash in [0, 1) per row, equal for rows of one source: float64, shape (rows,)."""
     return np.array([source_hash(f"{salt}{text}") for text in sources], float) / 2**32
 
 

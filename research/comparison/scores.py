@@ -1,4 +1,4 @@
-"""Scores of every metric on a data set, kept in files so that a run that was stopped goes on."""
+"""Scores data sets with every metric, and keeps the scores in files so that a run can resume."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ from gaixie.udfs.text.segmenters import load_segmenter
 
 FOLDS = 5
 CROSSED = ("paper", "core")
-"""Tiers that are fitted again without the sentences that they score."""
+"""Tiers that are fitted again without the sentences they score."""
 WEIGHTS = {
     "omega": (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
     "alpha": tuple(tenth / 10 for tenth in range(11)),
 }
-"""What is tried of ParaScore's weight and of iBLEU's."""
+"""Values tried for ParaScore's weight and iBLEU's."""
 KEPT_TOKENS = 600_000
-"""Token embeddings in memory: those of one set, so that its metrics encode a sentence once."""
+"""Token embeddings kept in memory: all of one set, so that each sentence is encoded once."""
 
 
 @dataclass
 class Scores:
-    """Of one data set: by name of the metric, and why a metric has none.
+    """The scores of one data set by metric, and why a metric has none.
 
-    The name is that of ``Metric``, or the whole text of the settings where another metric of the
-    same name came before: ``parascore:omega=0``.
+    A metric's name is that of ``Metric``. If an earlier metric has the same name, it is the whole
+    text of the settings, such as ``parascore:omega=0``.
     """
 
     table: pd.DataFrame
-    """As read_data_set gives it."""
+    """The table that read_data_set returns."""
     reported: np.ndarray
-    """Rows that figures are reported on, bool: all but those that weights were chosen on."""
+    """Rows that figures are reported on, bool: all except those that chose the weights."""
     metrics: dict[str, Metric] = field(default_factory=dict)
     titles: dict[str, str] = field(default_factory=dict)
     scores: dict[str, np.ndarray] = field(default_factory=dict)
@@ -61,13 +61,13 @@ class Scores:
 
 
 class Scorer:
-    """Scores data sets, and keeps the scores in files of a folder."""
+    """Scores data sets and keeps the scores in files of a folder."""
 
     def __init__(self, config: Config, data: Path, folder: Path):
         self.config, self.data, self.folder = config, data, folder
 
     def score(self, data_set: DataSet, table: pd.DataFrame) -> Scores:
-        """Every metric of the set's language. One that needs what is not there is left out."""
+        """Scores with every metric of the set's language; leaves out one that cannot score it."""
         reported = source_share(table["source"], "tune") >= self.config.tune
         scored, pairs = Scores(table, reported), pairs_of(table)
         for spec in self.config.metrics.get(data_set.language, []):
@@ -92,7 +92,7 @@ class Scorer:
         return scored
 
     def _tuned(self, metric: Metric, spec: str, scored: Scores, pairs: Pairs) -> Metric:
-        """A metric whose weight the settings leave open has the best one on the rows kept apart."""
+        """Returns the metric; tunes its weight on rows kept apart, unless the settings give it."""
         weight = weight_of(metric)
         if weight is None or f":{weight}=" in spec or scored.reported.all():
             return metric
@@ -137,13 +137,13 @@ class Scorer:
 
     @cached_property
     def _fitted_on(self) -> tuple[fit_data.Config, Material]:
-        """What the shipped SPScore-zh was fitted on."""
+        """Returns the config and material that the shipped SPScore-zh was fitted on."""
         config = load_settings(fit_data.Config, fit_data.CONFIG)
         rated = fit_data.read_rated(config.rated, self.data)
         return config, read_material(config, rated, self.data, load_segmenter(config.segmenter))
 
     def _cross_fitted(self, table: pd.DataFrame, metric: SPScoreZh) -> np.ndarray:
-        """SPScore-zh of each row by a model that saw no group with either of its sentences."""
+        """Scores each row with a model that saw no group containing either of its sentences."""
         texts = table[["source", "paraphrase"]].map(normalise)
         config, material = self._fitted_on
         rated, used = material.rated, rows_to_fit(material, config)
@@ -163,7 +163,7 @@ class Scorer:
 
 
 def is_cross_fitted(data_set: DataSet, metric: Metric) -> bool:
-    """Whether the metric was fitted on the set, so that it is fitted again without its rows."""
+    """Says whether the metric was fitted on the set, and so must be refitted without its rows."""
     return data_set.fitted and isinstance(metric, SPScoreZh) and metric.tier in CROSSED
 
 

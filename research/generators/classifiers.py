@@ -1,7 +1,7 @@
-"""Four small networks that tell good reviews from bad ones: MLP, CNN, GRU and LSTM.
+"""Trains four small networks that tell good reviews from bad ones: MLP, CNN, GRU and LSTM.
 
-Each begins with the word vectors, which it trains on, and has dropout before its last layer. A
-training stops when the validation loss has not fallen twice, and keeps the best epoch.
+Each starts from the word vectors and trains them too; it has dropout before its last layer.
+Training stops after two epochs without a lower validation loss and keeps the best epoch.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from gaixie.udfs.metrics.word_vectors import WordVectors
 
 WIDTH, FILTERS, KERNELS, RATE, BATCH = 64, 48, (3, 4, 5), 2e-3, 64
 WORDS, EPOCHS = 80, 8
-"""Of a review, which is cut behind them; and of a training, at most."""
+"""Words of a review that are read, and the maximum number of epochs."""
 PADDING, UNKNOWN = 0, 1
 
 
 class MLP(nn.Module):
-    """Mean of the words, one hidden layer."""
+    """Averages the words and applies one hidden layer."""
 
     def __init__(self, width: int):
         super().__init__()
@@ -34,7 +34,7 @@ class MLP(nn.Module):
 
 
 class CNN(nn.Module):
-    """Convolutions of three widths, the greatest value of each filter (Kim 2014)."""
+    """Applies convolutions of three widths and takes each filter's maximum (Kim 2014)."""
 
     def __init__(self, width: int):
         super().__init__()
@@ -47,7 +47,7 @@ class CNN(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """A recurrent network, the greatest value of each state over the words."""
+    """Runs a recurrent network and takes each state's maximum over the words."""
 
     def __init__(self, width: int, kind: type[nn.GRU] | type[nn.LSTM]):
         super().__init__()
@@ -67,7 +67,7 @@ NETWORKS: dict[str, Callable[[int], MLP | CNN | Recurrent]] = {
 
 
 class Classifier(nn.Module):
-    """Word numbers, (reviews, words), to logits of a good review, (reviews,)."""
+    """Maps word ids, (reviews, words), to logits of a good review, (reviews,)."""
 
     def __init__(self, name: str, matrix: np.ndarray):
         super().__init__()
@@ -87,7 +87,7 @@ class Classifier(nn.Module):
 def vocabulary(
     rows: Iterable[Sequence[str]], vectors: WordVectors
 ) -> tuple[dict[str, int], np.ndarray]:
-    """Numbers of the words with a vector, from 2, and the matrix: float32, (words + 2, width)."""
+    """Returns ids, from 2, of words with a vector, and the matrix: float32, (words + 2, width)."""
     words = sorted({word for word in chain.from_iterable(rows) if word in vectors.rows})
     kept = vectors.matrix[[vectors.rows[word] for word in words]]
     matrix = np.vstack([np.zeros((2, vectors.matrix.shape[1])), kept]).astype(np.float32)
@@ -95,7 +95,7 @@ def vocabulary(
 
 
 def numbered(rows: Sequence[Sequence[str]], ids: dict[str, int]) -> np.ndarray:
-    """Word numbers of the first words, padded: int64, shape (reviews, WORDS)."""
+    """Returns the ids of each review's first words, padded: int64, shape (reviews, WORDS)."""
     table = np.full((len(rows), WORDS), PADDING)
     for number, row in enumerate(rows):
         cut = [ids.get(word, UNKNOWN) for word in row[:WORDS]]
@@ -104,11 +104,11 @@ def numbered(rows: Sequence[Sequence[str]], ids: dict[str, int]) -> np.ndarray:
 
 
 Part = tuple[np.ndarray, np.ndarray]
-"""Word numbers and labels."""
+"""Word ids and labels of some reviews."""
 
 
 def train(name: str, matrix: np.ndarray, learned: Part, validation: Part, seed: int) -> Classifier:
-    """A network that learned from a part of the reviews and stopped by another."""
+    """Trains a network on the part ``learned``; ``validation`` decides when to stop."""
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
     network = Classifier(name, matrix)
@@ -137,7 +137,7 @@ def train(name: str, matrix: np.ndarray, learned: Part, validation: Part, seed: 
 
 
 def of_label(network: Classifier, ids: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """Probability that the network gives each review's own label: float64, shape (reviews,)."""
+    """Returns the network's probability of each review's own label: float64, shape (reviews,)."""
     network.eval()
     with torch.inference_mode():
         blocks = [

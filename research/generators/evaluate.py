@@ -1,12 +1,12 @@
-"""Intrinsic scores of generators, and what networks make of their paraphrases.
+"""Evaluates generators: metrics score their paraphrases, and networks classify them.
 
-As in the paper (section 4.3, Table 3) a network learns from the reviews as people wrote them and
-reads the paraphrases of the test part; the metric's score of each paraphrase is correlated, review
-by review, with the probability that the network gives the review's own label.
+As in the paper (section 4.3, Table 3), a network learns from the original reviews and reads the
+paraphrases of the test part. The metric's score of each paraphrase is then correlated, review by
+review, with the network's probability of the review's own label.
 
 Source: Hailu, Yu & Fantaye 2020, *Intrinsic and Extrinsic Automatic Evaluation Strategies for
-Paraphrase Generation Systems*. Decided here: the probability, where the paper does not say whether
-it takes that or the label.
+Paraphrase Generation Systems*. Decided here: the probability is used; the paper does not say
+whether it uses that or the predicted label.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from gaixie.udfs.metrics.word_vectors import load
 ORIGINAL = "original"
 GENERATORS = (ORIGINAL, "PG1", "PG2", "PG3")
 Scores = dict[str, dict[str, np.ndarray]]
-"""generator -> metric -> score of each review."""
+"""Score of each review, by generator and metric."""
 TESTS = {"pearson": stats.pearsonr, "spearman": stats.spearmanr}
 
 
 def generate(reviews: Reviews, vectors: str) -> dict[str, list[list[str]]]:
-    """The words of all reviews as each generator writes them; the first leaves them as they are."""
+    """Returns the words of all reviews as each generator writes them; ORIGINAL changes nothing."""
     near = neighbours([word for row in reviews.words for word in row], load(vectors))
     written = {ORIGINAL: reviews.words}
     for rank, name in enumerate(GENERATORS[1:], 1):
@@ -48,7 +48,7 @@ def generate(reviews: Reviews, vectors: str) -> dict[str, list[list[str]]]:
 
 
 def score_reviews(written: dict[str, list[list[str]]], metrics: dict[str, Metric]) -> Scores:
-    """Scores of every review as each generator writes it, beside the original."""
+    """Scores every generator's version of each review against the original."""
     texts = {name: ["".join(words) for words in rows] for name, rows in written.items()}
     return {
         name: {
@@ -60,7 +60,7 @@ def score_reviews(written: dict[str, list[list[str]]], metrics: dict[str, Metric
 
 
 def intrinsic(scores: Scores, rows: np.ndarray, samples: int) -> dict[str, dict[str, Any]]:
-    """Mean score of each generator over some reviews, with its interval."""
+    """Returns each generator's mean score over some reviews, with its interval."""
     drawn = draw(np.arange(len(rows)), samples)
     return {
         name: {
@@ -79,10 +79,10 @@ def extrinsic(
     folder: Path,
     networks: Sequence[str],
 ) -> dict[tuple[str, str], np.ndarray]:
-    """What networks that learned from the originals say of the test part.
+    """Trains networks on the original reviews and classifies the test part with them.
 
-    By generator and network, the probability of each review's own label, the mean over seeds, shape
-    (reviews,). Each training leaves a file in the folder, and is not done again.
+    Returns, by generator and network, the probability of each review's own label, averaged over
+    seeds, shape (reviews,). Each training leaves a file in the folder, and is not repeated.
     """
     part = [np.flatnonzero(reviews.part == k) for k in range(len(PARTS))]
     rows = [row for own in written.values() for row in own]
@@ -107,9 +107,9 @@ def extrinsic(
 def by_review(
     scores: Scores, read: dict[tuple[str, str], np.ndarray], rows: np.ndarray, samples: int
 ) -> list[dict[str, Any]]:
-    """Correlation of a metric's score with what the network makes of the paraphrase (Table 3).
+    """Correlates a metric's score with the network's probability of the right label (Table 3).
 
-    Pearson and Spearman over the test reviews, with intervals by bootstrap and two-sided p.
+    Returns Pearson and Spearman over the test reviews, with bootstrap intervals and two-sided p.
     """
     drawn = draw(np.arange(len(rows)), samples)
     found = []

@@ -1,10 +1,10 @@
-"""Reviews with their sentiment, and paraphrases of them by the k-th nearest word.
+"""Reads reviews with their sentiment, and paraphrases them by each word's k-th nearest word.
 
 Source of the generators: Hailu, Yu & Fantaye 2020, *Intrinsic and Extrinsic Automatic Evaluation
-Strategies for Paraphrase Generation Systems*: PG1, PG2 and PG3 put the nearest, the second and the
-third nearest word of word2vec in a word's place. Decided here: words of two characters or more that
-have a vector are replaced, all of them; what is shorter holds the sentence together in Chinese. A
-neighbour is any other word of the vectors.
+Strategies for Paraphrase Generation Systems*: PG1, PG2 and PG3 replace a word by its nearest,
+second and third nearest word in word2vec. Decided here: every word with a vector and at least two
+characters is replaced; shorter words hold a Chinese sentence together. A neighbour is any other
+word of the vectors.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from gaixie.udfs.storage.text_tables import read_columns
 from gaixie.udfs.text.splits import source_hash
 
 PARTS = {"train": 0.7, "validation": 0.1, "test": 0.2}
-"""Shares of the reviews, by a hash of the text."""
+"""Shares of the reviews; a hash of the text decides the part."""
 
 
 class Reviews(NamedTuple):
-    """words: of each review, in lower case. label: True for a good one. part: index into PARTS."""
+    """words: each review's, in lower case. label: True for good. part: index into PARTS."""
 
     words: list[list[str]]
     label: np.ndarray
@@ -34,14 +34,14 @@ class Reviews(NamedTuple):
 
 
 def read_reviews(name: str, limit: int = 0) -> Reviews:
-    """Different reviews of a table with columns label (0, 1) and review.
+    """Reads the distinct reviews of a table with columns label (0, 1) and review.
 
-    limit: so many, by a hash of the text; 0 is all. Raises ValueError or OSError of one line where
-    there are none of either label, or a label is neither.
+    limit: how many to keep, chosen by a hash of the text; 0 keeps all. Raises OSError, or
+    ValueError with one line if a label has no reviews or is neither 0 nor 1.
     """
     rows = dict(_table(name))
     places = {text: source_hash(text, 0) / 2**64 for text in rows}
-    texts = sorted(rows, key=lambda text: places[text])  # of equal shares in each part below
+    texts = sorted(rows, key=lambda text: places[text])  # a limit takes equal shares of each part
     if limit and limit < len(texts):
         step = len(texts) / limit
         texts = [texts[int(k * step)] for k in range(limit)]
@@ -65,7 +65,7 @@ def _table(name: str) -> Iterable[tuple[str, bool]]:
 
 
 def neighbours(words: Sequence[str], vectors: WordVectors, most: int = 3) -> dict[str, list[str]]:
-    """The nearest other words of each, nearest first; nothing for a word without a vector."""
+    """Returns each word's nearest other words, nearest first; leaves out words without vector."""
     known = [word for word in dict.fromkeys(words) if word in vectors.rows]
     rows, names = [vectors.rows[word] for word in known], [*vectors.rows]
     index = NearestNeighbors(n_neighbors=most + 1, metric="cosine").fit(vectors.matrix)
@@ -75,5 +75,5 @@ def neighbours(words: Sequence[str], vectors: WordVectors, most: int = 3) -> dic
 
 
 def paraphrase(words: Sequence[str], near: dict[str, list[str]], rank: int) -> list[str]:
-    """PG of a rank, 1 to 3: words that may be replaced give way to their neighbour of the rank."""
+    """Replaces words by their neighbour of a rank, as PG1, PG2 and PG3 do for ranks 1, 2 and 3."""
     return [near[word][rank - 1] if len(word) > 1 and word in near else word for word in words]

@@ -1,1 +1,1 @@
-"""What identify_paraphrases calls: labelled pairs, training, thresholds, noisy labels."""
+"""Labelled pairs, training, thresholds and noisy labels for identify_paraphrases."""

@@ -1,4 +1,4 @@
-"""Labelled pairs: settings, reading, splits by source."""
+"""Reads labelled pairs and splits them by source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gaixie.research.comparison.datasets import DataSet, read_data_set, source_s
 from gaixie.udfs.storage.settings import Strict
 
 HELD_OUT, TEST = 0.15, 0.2
-"""Shares of the sources: for thresholds and λ, and to test on where a set has no test file."""
+"""Shares of the sources: to choose thresholds and λ; to test on, if a set has no test file."""
 
 
 class PairSet(DataSet):
@@ -34,7 +34,7 @@ class Config(Strict):
 
 
 class Labelled(NamedTuple):
-    """Pairs and their labels. ``label``: float64, 1 for a paraphrase, 0 for none, or between."""
+    """Pairs and their labels. label: float64, 1 for a paraphrase, 0 otherwise, or in between."""
 
     source: np.ndarray
     paraphrase: np.ndarray
@@ -47,12 +47,12 @@ class Labelled(NamedTuple):
         return Labelled(*(np.concatenate(both) for both in zip(self, other, strict=True)))
 
     def __len__(self) -> int:
-        """Pairs, not columns."""
+        """Returns the number of pairs, not of columns."""
         return len(self.label)
 
 
 class Parts(NamedTuple):
-    """For training, for thresholds and λ, and for the report: no source is in two of them."""
+    """Pairs to train on, to choose thresholds and λ on, and to report; they share no source."""
 
     train: Labelled
     held_out: Labelled
@@ -60,10 +60,10 @@ class Parts(NamedTuple):
 
 
 def read_parts(pairs: PairSet, folder: Path, limit: int = 0) -> Parts:
-    """The parts of a set. limit: training pairs, held-out ones among them; 0 is all.
+    """Reads the parts of a set. limit: training pairs, held-out ones included; 0 is all.
 
-    Raises FileNotFoundError, or ValueError that names the file, where a part cannot be read or has
-    one class alone.
+    Raises FileNotFoundError, or ValueError that names the file, if a part cannot be read or has
+    only one class.
     """
     whole = read_pairs(pairs, folder)
     if pairs.test:
@@ -84,12 +84,12 @@ def read_parts(pairs: PairSet, folder: Path, limit: int = 0) -> Parts:
 
 
 def limited(pairs: Labelled, limit: int) -> Labelled:
-    """At most so many pairs, chosen by a hash of their sources; all where limit is 0."""
+    """Returns at most ``limit`` pairs, chosen by a hash of their sources; all if limit is 0."""
     return pairs.take(np.argsort(share(pairs, "limit"), kind="stable")[: limit or None])
 
 
 def read_pairs(pairs: PairSet, folder: Path) -> Labelled:
-    """All pairs of a file, ties left out. Raises FileNotFoundError or ValueError."""
+    """Reads all pairs of a file except ties. Raises FileNotFoundError or ValueError."""
     table = read_data_set(pairs, folder)
     table = table[table["human"] != pairs.tie] if pairs.tie is not None else table
     label = (table["human"].to_numpy(float) >= pairs.positive).astype(float)
@@ -97,5 +97,5 @@ def read_pairs(pairs: PairSet, folder: Path) -> Labelled:
 
 
 def share(pairs: Labelled, salt: str) -> np.ndarray:
-    """A number in [0, 1) for each pair, the same for all of a source."""
+    """Returns a hash in [0, 1) for each pair, equal for pairs of one source."""
     return source_share(pd.Series(pairs.source), salt)

@@ -1,11 +1,12 @@
-"""Training on noisy labels: a teacher trained on clean ones leaves them out, or turns them round.
+"""Trains on noisy labels: a teacher trained on clean labels removes or flips doubtful ones.
 
-Source: Dou, Jiang & Xu 2022 (MultiPIT), section 3.2, "filter and flip": a pair with P(label) ≤ λ,
-of the teacher, is left out (filter) or gets the other label (flip). The paper tries λ from 0.05 to
-0.45; its best are 0.35 for filtering and 0.25 for flipping. Decided here: each is tried by itself,
-for every λ; the student begins with the teacher's weights and learns from the noisy pairs together
-with the clean ones; F1 of the held-out part decides, with the teacher without a student among the
-choices. The test part is reported for all of them, and has no part in the choice.
+Source: Dou, Jiang & Xu 2022 (MultiPIT), section 3.2, "filter and flip": where the teacher's
+P(label) ≤ λ, the pair is left out (filter) or gets the other label (flip). The paper tries λ from
+0.05 to 0.45; its best are 0.35 for filtering and 0.25 for flipping. Decided here: filtering and
+flipping are each tried for every λ. A student starts from the teacher's weights and learns from
+the noisy and the clean pairs together. F1 on the held-out part chooses among all students and the
+teacher itself. The report has test figures for all of them, but these have no influence on the
+choice.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ from gaixie.udfs.metrics.identification import Identifier
 
 MODES = ("keep", "filter", "flip")
 LIMITS = (0.05, 0.15, 0.25, 0.35, 0.45)
-"""Values of λ: the paper's range and its best ones."""
+"""Values of λ: the paper's range, with its best ones."""
 BINS = 10
-"""Of the histogram of P(label): a teacher that knows nothing has all pairs in one."""
+"""Bins of the histogram of P(label); a teacher that learned nothing has all pairs in one bin."""
 
 
 def of_label(noisy: Labelled, probability: np.ndarray) -> np.ndarray:
-    """P(label), from the teacher's P(paraphrase): both of shape (pairs,)."""
+    """Returns P(label) from the teacher's P(paraphrase), both of shape (pairs,)."""
     return np.where(noisy.label >= 0.5, probability, 1 - probability)
 
 
 def cleaned(noisy: Labelled, probability: np.ndarray, mode: str, limit: float) -> Labelled:
-    """The noisy pairs that remain, with their labels.
+    """Returns the noisy pairs that remain, with their new labels.
 
-    probability: the teacher's P(paraphrase). mode: of MODES. limit: λ; a pair is doubted where
+    probability: the teacher's P(paraphrase). mode: one of MODES. limit: λ; a label is doubtful if
     P(label) ≤ λ.
     """
     doubted = of_label(noisy, probability) <= limit
@@ -55,10 +56,10 @@ def learn_from_noise(
     folder: Path,
     judged: Callable[[Identifier], dict[str, Any]],
 ) -> tuple[Identifier, dict[str, Any]]:
-    """The best of teacher and students on the held-out part, and what each was.
+    """Returns the best of teacher and students on the held-out part, and the figures of all.
 
-    teacher: it, and the folder where it lies. limits: values of λ. recipe: of the students. judged:
-    a model's figures, as scores.report has them.
+    teacher: the model and its folder. limits: values of λ. recipe: for the students. judged:
+    returns a model's figures, as scores.report does.
     """
     said = teacher[0].probabilities(noisy.source.tolist(), noisy.paraphrase.tolist())
     histogram = np.histogram(of_label(noisy, said), bins=BINS, range=(0, 1))[0].tolist()
@@ -71,7 +72,7 @@ def learn_from_noise(
         kept = cleaned(noisy, said, mode, limit)
         name = mode if mode == "keep" else f"{mode}-{limit:g}"
         say(f"noisy labels, {name}: {len(kept):,} of {len(noisy):,} pairs")
-        # A low λ may doubt no label, and the same pairs make the same student.
+        # Two values of λ may leave the same pairs; those would train the same student twice.
         same = repr([column.tolist() for column in kept])
         if same not in trained:
             student = fit(teacher[1], clean.join(kept), recipe, folder / name)

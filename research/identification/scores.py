@@ -1,4 +1,4 @@
-"""F1 and accuracy of an identification, and thresholds that nothing reported has a part in."""
+"""Computes F1 and accuracy, with thresholds that are chosen on other pairs than the reported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from gaixie.udfs.metrics.bootstrap import bootstrap_interval
 
 
 def best_threshold(label: np.ndarray, probability: np.ndarray) -> float:
-    """The threshold of the highest F1, between two probabilities; the lowest of equals."""
+    """Returns the threshold with the highest F1, midway between two probabilities; the lowest of
+    equals."""
     values = np.unique(probability)
     middles = np.concatenate([values[:1] - 1e-6, (values[1:] + values[:-1]) / 2])
     return float(
@@ -22,7 +23,7 @@ def best_threshold(label: np.ndarray, probability: np.ndarray) -> float:
 
 
 def f1(label: np.ndarray, said: np.ndarray) -> float:
-    """Of the class of paraphrases; 0 where there is none."""
+    """Returns F1 of the class of paraphrases; 0 without a true positive."""
     both = float(np.sum(said * label))
     return 2 * both / (said.sum() + label.sum()) if both else 0.0
 
@@ -32,7 +33,7 @@ def accuracy(label: np.ndarray, said: np.ndarray) -> float:
 
 
 def crossed(pairs: Labelled, probability: np.ndarray) -> np.ndarray:
-    """Answers for each half of the sources with the other's threshold: bool, shape (rows,)."""
+    """Classifies each half of the sources by the other's best threshold: bool, shape (rows,)."""
     label = pairs.label >= 0.5
     first = source_share(pd.Series(pairs.source), "halves") < 0.5
     said = np.zeros(len(label), bool)
@@ -43,14 +44,14 @@ def crossed(pairs: Labelled, probability: np.ndarray) -> np.ndarray:
 
 
 def auc(label: np.ndarray, probability: np.ndarray) -> float:
-    """Area under the ROC curve; NaN where a class is not there."""
+    """Returns the area under the ROC curve; NaN if a class is missing."""
     from sklearn.metrics import roc_auc_score
 
     return float(roc_auc_score(label, probability)) if 0 < label.sum() < len(label) else np.nan
 
 
 def figures(pairs: Labelled, said: np.ndarray, samples: int, seed: int) -> dict[str, Any]:
-    """F1 and accuracy with 95 % intervals by bootstrap over sources."""
+    """Returns F1 and accuracy with 95 % intervals, by bootstrap over sources."""
     label = pairs.label >= 0.5
     found: dict[str, Any] = {"pairs": len(label), "paraphrases": int(label.sum())}
     for name, of in (("f1", f1), ("accuracy", accuracy)):
@@ -65,9 +66,9 @@ def report(
     samples: int = 1000,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Figures of the test part at 0.5, at the held-out part's threshold, at the other half's.
+    """Returns test figures at threshold 0.5, at the held-out part's best, and at the other half's.
 
-    on_held_out: those of the held-out part, at the threshold that is best there.
+    on_held_out: figures of the held-out part, at its own best threshold.
     """
     pairs, probability = test
     label = pairs.label >= 0.5

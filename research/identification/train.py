@@ -20,14 +20,14 @@ from gaixie.udfs.storage.progress import Progress
 
 CLASSES = {0: "different", 1: "paraphrase"}
 POOL = 512
-"""Pairs that are sorted by length together, so that batches are both even and random."""
+"""Pairs that are sorted by length together, so that batches have even lengths but random order."""
 WARM_UP = 0.1
-"""Share of the steps in which the learning rate rises; it falls along a line in the others."""
+"""Share of the steps in which the learning rate rises; it falls linearly in the rest."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a model is trained. Rates are of AdamW, at their highest."""
+    """Settings of a training. Rates are AdamW's peak learning rates."""
 
     epochs: int = 4
     learning_rate: float = 1e-4
@@ -35,22 +35,22 @@ class Recipe:
     batch: int = 16
     max_tokens: int = 96
     freeze: int = 2
-    """Lowest layers that are not trained; the embeddings never are."""
+    """Number of lowest layers that are not trained; the embeddings never are."""
     seed: int = 0
 
 
 def fit(encoder: str, pairs: Labelled, recipe: Recipe, folder: Path) -> Identifier:
-    """A classifier trained from an encoder's weights, or another classifier's; saved in the folder.
+    """Trains a classifier from an encoder's or a classifier's weights, and saves it in the folder.
 
-    encoder: folder or cached name. A folder that has this very training is loaded instead. Raises
-    OSError or ValueError where the encoder cannot be loaded.
+    encoder: folder or cached name. If the folder already holds this exact training, it is loaded
+    instead. Raises OSError or ValueError if the encoder cannot be loaded.
     """
     digest, done = _digest(encoder, pairs, recipe), folder / "training.json"
     if done.is_file() and json.loads(done.read_text("utf-8"))["digest"] == digest:
         return _open(str(folder), recipe)
     identifier = _open(encoder, recipe)
     network = identifier.network.to(choose_device("auto"))
-    logging.disable_progress_bar()  # of saving, which takes no time
+    logging.disable_progress_bar()  # saving takes no time, so it needs no bar
     trained, head = _freeze(network, recipe.freeze)
     plan = _plan(pairs, recipe)
     optimizer = torch.optim.AdamW(
@@ -77,7 +77,7 @@ def fit(encoder: str, pairs: Labelled, recipe: Recipe, folder: Path) -> Identifi
 
 
 def _open(model: str, recipe: Recipe) -> Identifier:
-    """The model with two outputs: its own where it has them, else new ones by the seed."""
+    """Loads the model with two outputs: its own if it has them, else new ones drawn by the seed."""
     import transformers
 
     torch.manual_seed(recipe.seed)
@@ -94,7 +94,7 @@ def _open(model: str, recipe: Recipe) -> Identifier:
 
 
 def _freeze(network: Any, layers: int) -> tuple[list[Any], list[Any]]:
-    """Parameters that are trained: the encoder's, and the head's."""
+    """Freezes the lowest layers. Returns the trained parameters of the encoder and of the head."""
     base = network.base_model
     getattr(base, "embeddings", base.get_input_embeddings()).requires_grad_(False)
     stack = getattr(getattr(base, "encoder", base), "layer", ())
@@ -110,7 +110,7 @@ def _freeze(network: Any, layers: int) -> tuple[list[Any], list[Any]]:
 
 
 def _plan(pairs: Labelled, recipe: Recipe) -> list[np.ndarray]:
-    """The rows of each step: of like length, in random order, all of them in every epoch."""
+    """Returns the rows of each step: similar in length, in random order, each once per epoch."""
     rng = np.random.default_rng(recipe.seed)
     lengths = np.array([len(a) + len(b) for a, b, _ in zip(*pairs, strict=True)])
     plan: list[np.ndarray] = []

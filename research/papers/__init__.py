@@ -1,1 +1,1 @@
-"""What reproduce_papers calls: how far people go, published figures, the page."""
+"""Diversity of human paraphrases, published figures and the page for reproduce_papers."""

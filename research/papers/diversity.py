@@ -1,4 +1,4 @@
-"""How far people go from their source, where a set has many paraphrases of one."""
+"""Measures how far people's paraphrases are from their source, in sets with many per source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gaixie.udfs.metrics.bootstrap import bootstrap_interval
 from gaixie.udfs.metrics.references import Resamples, estimate, leave_one_out
 
 SUBSETS = 200
-"""Sets of references that are drawn of a source with more of them than are asked for."""
+"""Random sets of references to draw for a source that has more than ``count``."""
 FIGURES: dict[str, Any] = {"min": np.min, "mean": np.mean, "max": np.max, "sd": np.std}
 
 
@@ -24,15 +24,16 @@ def human_diversity(
     tokenize: str,
     samples: int = 1000,
 ) -> dict[str, Any]:
-    """Self-BLEU and BERT-iBLEU of references: of each source's the least, mean, greatest, and sd.
+    """Returns the min, mean, max and sd of Self-BLEU and BERT-iBLEU over each source's references.
 
     Source: Dou, Jiang & Xu 2022 (MultiPIT), Table 4, human row, where each source has eight
-    references. A source with more has the mean over random sets of ``count`` of them, and the
-    figures are means over sources. sd: the standard deviation within a source (divided by count).
+    references. Figures are means over sources. For a source with more than ``count`` references,
+    they are means over random sets of ``count``. sd: the standard deviation within a source
+    (divided by count).
 
-    paraphrases: source -> texts. Exactly ``count`` of them are all taken, as the paper's are; of
-    more, a text that is there already or is the source is left out, and so is a source with fewer.
-    encoder: of BERT-iBLEU; None leaves it out. Raises ValueError where no source has so many.
+    paraphrases: texts by source. If there are exactly ``count``, all are taken, as in the paper;
+    otherwise duplicates and copies of the source are removed first. A source with fewer is left
+    out. encoder: for BERT-iBLEU; None leaves it out. Raises ValueError if no source has enough.
     """
     kept = {
         a: [*texts] if len(texts) == count else [*dict.fromkeys(b for b in texts if b != a)]

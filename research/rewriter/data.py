@@ -1,10 +1,10 @@
-"""What the rewriter learns from: texts as tokens, and pairs of them, in one file of arrays.
+"""Collects the rewriter's training data: tokenized texts, and pairs of them, as arrays.
 
-    collect(data, own, versions).material(tokenizer)
+    collect(versions, written, rewritten, plain).material(tokenizer)
 
 Texts are the good translations of one sentence (research/pair_encoder/versions.py), the groups and
-free rewrites that were written for this project, human rewrites of idioms, and plain sentences.
-What is kept for tests stays out, by the rules of research/pair_encoder.
+free rewrites written for this project, human rewrites of idioms, and plain sentences. Texts kept
+for tests are excluded, by the rules of research/pair_encoder.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ from gaixie.udfs.paraphrase.rules.view import View
 from gaixie.udfs.paraphrase.rules.wordings import wording_edits
 
 BOUNDS = (0.25, 0.42, 0.58, 0.72)
-"""Degrees of change end here: share of the paraphrase's pairs of neighbours that are new."""
+"""Upper bounds of the degrees of change: the share of the paraphrase's bigrams that are new."""
 TARGETS = 5
-"""Of the versions of a sentence so many, the best, are written."""
+"""Only this many versions of a sentence, the best, are targets to write."""
 VALIDATION = 40
-"""One group in so many is kept to watch the training."""
+"""One group in this many is kept to watch the training."""
 LONGER = 1.5
-"""A pair whose one side is longer by more has lost or won something."""
+"""If one side is longer than the other by more than this factor, content was lost or added."""
 PLAIN = ("pd199801", "cip", "boson")
 """Origins of zh_sentences.parquet whose sentences are well written."""
 NAMES = ("nr", "ns", "nt", "nz")
-"""jieba's tags of names."""
+"""jieba's tags for names."""
 
 
 class Collector:
-    """Numbers texts, and gathers pairs of them."""
+    """Gives each text an id, and gathers pairs of texts."""
 
     def __init__(self) -> None:
         self.texts: dict[str, int] = {}
         self.rows: list[tuple[int, int, int, int, bool]] = []
 
     def group(self, texts: Sequence[str], kind: str, targets: int | None = None) -> None:
-        """All ordered pairs of a group; the first ``targets`` are paraphrases."""
+        """Adds all suitable ordered pairs of a group; the first ``targets`` are paraphrases."""
         watched = zlib.crc32(texts[0].encode()) % VALIDATION == 11
         allowed = set(texts[:targets])
         fixed = {text: fixed_terms(text) for text in texts}
@@ -63,7 +63,7 @@ class Collector:
                     self.pair(source, paraphrase, kind, watched)
 
     def pair(self, source: str, paraphrase: str, kind: str, watched: bool = False) -> None:
-        """One pair."""
+        """Adds one pair."""
         degree = degree_of(source, paraphrase) if source != paraphrase else 0
         row = self._number(source), self._number(paraphrase), KINDS.index(kind), degree, watched
         self.rows.append(row)
@@ -72,7 +72,7 @@ class Collector:
         return self.texts.setdefault(text, len(self.texts))
 
     def material(self, tokenizer: Any) -> Material:
-        """Tokenizes; pairs with a text that is too long are left out."""
+        """Tokenizes the texts; leaves out pairs with a text that is empty or too long."""
         encoded = tokenizer.encode_batch_fast([*self.texts], add_special_tokens=False)
         lengths = np.array([len(own.ids) for own in encoded])
         tokens = np.fromiter((token for own in encoded for token in own.ids), np.uint16)
@@ -84,14 +84,13 @@ class Collector:
 
 
 def fixed_terms(text: str) -> list[str]:
-    """Numbers, Latin words and names: a pair whose sides differ in them would teach to change
-    them."""
+    """Returns a text's numbers, Latin words and names, which a paraphrase must not change."""
     names = [word for word, tag in rjieba.tag(text) if tag[:2] in NAMES and len(word) > 1]
     return [*re.findall(r"[0-9][0-9.,:%]*[0-9%]|[0-9]|[A-Za-z][A-Za-z-]+", text), *names]
 
 
 def degree_of(source: str, paraphrase: str) -> int:
-    """How far a paraphrase goes, 1 to 5."""
+    """Returns how far a paraphrase goes, from 1 to 5."""
     return 1 + int(np.searchsorted(BOUNDS, change(source, paraphrase)))
 
 
@@ -101,8 +100,10 @@ def collect(
     rewritten: Iterable[tuple[str, str]],
     plain: Iterable[tuple[str, str]],
 ) -> Collector:
-    """All pairs. rewritten: (text, the same as a person rewrote it). plain: (sentence, the same
-    after edits)."""
+    """Collects all pairs.
+
+    rewritten: (text, a person's rewrite of it). plain: (sentence, the same after edits).
+    """
     collector = Collector()
     for texts in versions:
         collector.group(texts, "translated", TARGETS)
@@ -120,14 +121,14 @@ def collect(
 
 
 def without_idioms(data: Path) -> Iterator[tuple[str, str]]:
-    """Sentences with an idiom, and the same as people rewrote it (CIP)."""
+    """Yields sentences with an idiom, each with a person's rewrite (CIP)."""
     for name in ("in", "out"):
         rows = pd.read_csv(data / f"cip_idiom.{name}_domain.csv")
         yield from zip(rows["src"], rows["dst"], strict=True)
 
 
 def edited_sentences(data: Path) -> Iterator[tuple[str, str]]:
-    """Sentences that people wrote, and the same after edits."""
+    """Yields sentences that people wrote, each with its edited version."""
     plain = pd.read_parquet(data / "zh_sentences.parquet")
     texts = [
         *plain["text"][plain["origin"].isin(PLAIN)],
@@ -139,8 +140,11 @@ def edited_sentences(data: Path) -> Iterator[tuple[str, str]]:
 
 
 def edited(text: str, random: Random, lexicon: Lexicon) -> str:
-    """A sentence after edits of its structure and of its words, most of which read well: a source
-    whose paraphrase is the sentence itself, so that what is written is always a person's."""
+    """Returns a sentence with edited structure and words; most results read well.
+
+    The edited sentence becomes the source and the original the paraphrase, so the rewriter only
+    learns to write what a person wrote.
+    """
     tagged = rjieba.tag(text)
     edits = [Edit(*own) for own in structural_edits(text, tagged)]
     random.shuffle(edits)

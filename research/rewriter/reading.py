@@ -1,4 +1,4 @@
-"""Leaves out translated pairs that the pair encoder doubts."""
+"""Removes translated pairs that the pair encoder doubts."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from gaixie.research.rewriter.training import BOS, END, PAD, Batches
 from gaixie.udfs.meaning.pair_encoder import TASKS
 
 SAME = 0.5
-"""The least probability that the two say the same."""
+"""Minimum probability that both sides say the same."""
 SHARE = 0.65
-"""Of the pairs that reach it: those whose paraphrase reads best."""
+"""Share to keep of the pairs that reach SAME: those whose paraphrase reads best."""
 TOKENS = 65_536
 
 
 @torch.no_grad()
 def choose(batches: Batches, network: torch.nn.Module) -> str:
-    """Drops pairs of ``batches``; says how many are left."""
+    """Drops pairs from ``batches``. Returns a line that says how many are left."""
     network.to(batches.device).eval()
     before = after = 0
     known = []
@@ -42,13 +42,13 @@ def choose(batches: Batches, network: torch.nn.Module) -> str:
 
 
 def _read(batches: Batches, network: torch.nn.Module, rows: torch.Tensor) -> torch.Tensor:
-    """(pairs, 2): the probabilities that they say the same, and that the paraphrase is fluent."""
+    """Returns the probabilities of the same meaning and of a fluent paraphrase, (pairs, 2)."""
     columns = [TASKS.index("same"), TASKS.index("fluent")]
     lengths = batches.lengths[batches.pairs[rows]]
     total = lengths.sum(1) + 4
     order = total.argsort()
     found = torch.zeros(len(rows), 2, device=batches.device)
-    # So many pairs at once that the longest of them do not take more than TOKENS.
+    # Reads as many pairs at once as fit into TOKENS when padded to the longest.
     place = 0
     sizes = total[order].tolist()
     while place < len(rows):
@@ -64,7 +64,7 @@ def _read(batches: Batches, network: torch.nn.Module, rows: torch.Tensor) -> tor
 def _inputs(
     batches: Batches, rows: torch.Tensor
 ) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor]:
-    """``<s> source </s> paraphrase </s>``: what PairNetwork takes."""
+    """Returns PairNetwork's inputs for ``<s> source </s> paraphrase </s>``."""
     source, paraphrase = batches.pairs[rows].T
     first, second = batches.lengths[source][:, None], batches.lengths[paraphrase][:, None]
     width = int((first + second).max()) + 3
@@ -88,7 +88,7 @@ def _inputs(
 
 
 def load_network(start: Path, parts: Path | None) -> torch.nn.Module:
-    """The pair encoder of a folder to start from, with what a training changed."""
+    """Loads the pair encoder from its start folder, with the weights of a training, if given."""
     from gaixie.research.pair_encoder.parts import read_parts
     from gaixie.research.pair_encoder.training import PairNetwork
 

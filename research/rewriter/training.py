@@ -1,9 +1,9 @@
-"""Trains the rewriter within so many seconds, on a GPU where there is one.
+"""Trains the rewriter for a given number of seconds, on a GPU if there is one.
 
-It starts from the pair encoder: its vocabulary, its embeddings and its layers, as in
-training/modeling/warm_start.py; the attention to the source begins at zero. Batches are drawn and
-put together on the device, from the arrays of research/rewriter/data.py. Weights are bfloat16 for
-the network and float32 for the optimiser.
+It starts from the pair encoder's vocabulary, embeddings and layers, as training/modeling/
+warm_start.py does; the attention to the source starts at zero. Batches are drawn and assembled on
+the device, from the arrays of research/rewriter/data.py. Weights are bfloat16 in the network (on a
+GPU) and float32 in the optimiser.
 """
 
 from __future__ import annotations
@@ -24,36 +24,37 @@ from gaixie.research.rewriter.material import KINDS, LONGEST, PREFIXES, Material
 
 BOS, PAD, END, UNKNOWN = range(4)
 MASK = UNKNOWN
-"""What hides a token of a plain sentence."""
+"""Replaces a hidden token of a plain sentence."""
 DECODER_LAYERS = 4
 HEAD_WIDTH = 32
 WIDTHS = (16, 24, 32, 40, 48, 64, LONGEST + 4)
 """Batches are padded to one of these."""
 TOKENS = 49_152
-"""Of a batch, on one side, padding included."""
+"""Tokens of a batch on one side, including padding."""
 PHASES = (
     (0.10, (0.30, 0.04, 0.33, 0.33)),
     (0.55, (0.50, 0.08, 0.07, 0.35)),
     (0.85, (0.40, 0.25, 0.03, 0.32)),
     (1.00, (0.20, 0.60, 0.02, 0.18)),
 )
-"""(end, as a share of the time, shares of KINDS)."""
+"""Phases of the training: (end as a share of the time, shares of KINDS)."""
 RATE, WARMUP, LEAST = 1e-3, 0.03, 0.01
-"""The highest learning rate; warm-up, as a share of the time."""
+"""Peak learning rate; warm-up, as a share of the time; the least share of the peak."""
 FROZEN, SHARES = 0.4, {"encoder_attn": 1.0, "decoder": 0.5, "shared": 0.1, "encoder": 0.1}
-"""The encoder stays as it is for this share of the time, and learns slowly then; shares of the
-learning rate by part. Trained from the first step at a third of the rate, all its states became one
-and the same within 2,500 steps: a decoder that cannot read yet has no use for them."""
+"""The encoder is frozen for this share of the time and learns slowly afterwards; SHARES has each
+part's share of the learning rate. When the encoder was trained from the first step, at a third of
+the rate, all its states became identical within 2,500 steps, because a decoder that cannot read yet
+does not use them."""
 SMOOTHING, DROPOUT = 0.1, 0.1
 HIDDEN, MOVED = 0.25, 3.0
-"""Of a plain sentence: share of tokens that are hidden, places that the others move by."""
+"""Noise of a plain sentence: the share of hidden tokens, and how many places others move."""
 SAID_SECONDS = 10.0
 NO_DEGREE = 0.1
-"""Share of pairs whose degree is not told."""
+"""Share of training pairs whose degree is not given."""
 
 
 def start(bert: Path, vocabulary: int) -> BartForConditionalGeneration:
-    """The network before it has learned anything. bert: a folder of the pair encoder."""
+    """Returns the network before training. bert: a folder of the pair encoder."""
     encoder = BertModel.from_pretrained(bert, dtype=torch.float32, add_pooling_layer=False)
     own = encoder.config
     model = BartForConditionalGeneration(
@@ -105,7 +106,7 @@ def _configuration(tokens: int, width: int, layers: int, inner: int) -> BartConf
 
 
 def configuration(state: Mapping[str, torch.Tensor]) -> BartConfig:
-    """That of a trained network, by its weights."""
+    """Returns the configuration of a trained network, derived from its weights."""
     tokens, width = state["model.shared.weight"].shape
     layers = {name.split(".")[3] for name in state if name.startswith("model.encoder.layers.")}
     inner = state["model.encoder.layers.0.fc1.weight"].shape[0]
@@ -128,19 +129,19 @@ def _copy_attention(attention: Any, source: Any) -> None:
 
 
 class Batch(NamedTuple):
-    """Tensors on the device; shapes (pairs, width) and, of labels, (pairs, width)."""
+    """Tensors on the device, all of shape (pairs, width)."""
 
     source: torch.Tensor
     there: torch.Tensor
-    """bool: which cells of the source are tokens."""
+    """bool: cells of the source that hold tokens, not padding."""
     read: torch.Tensor
-    """What the decoder reads."""
+    """Input of the decoder."""
     labels: torch.Tensor
-    """What it is to write; -100 behind the end."""
+    """Tokens that the decoder must write; -100 after the end."""
 
 
 class Batches:
-    """Draws batches of pairs of like length. Everything lies on the device."""
+    """Draws batches of pairs of similar length. All data is on the device."""
 
     def __init__(self, material: Material, vocabulary: int, device: torch.device, seed: int):
         self.vocabulary, self.device = vocabulary, device
@@ -153,7 +154,7 @@ class Batches:
         self.pairs = torch.from_numpy(material.pairs).to(device).long()
         self.kinds = torch.from_numpy(material.kinds).to(device).long()
         self.degrees = torch.from_numpy(material.degrees).to(device).long()
-        # <s>, kind, degree and </s> stand around a source.
+        # A source is surrounded by <s>, kind, degree and </s>.
         widths = (self.lengths[self.pairs] + torch.tensor([4, 1], device=device)).max(1).values
         place = torch.bucketize(widths, torch.tensor(WIDTHS, device=device))
         watched = torch.from_numpy(material.watched).to(device)
@@ -171,14 +172,14 @@ class Batches:
         self.bucket_shares = weights / max(weights.sum(), 1)
 
     def shuffle(self, *keys: tuple[int, int]) -> None:
-        """Begins a new epoch of some rows."""
+        """Starts a new epoch of the rows of some keys."""
         for key in keys:
             rows = self.rows[key]
             order = torch.randperm(len(rows), generator=self.random, device=self.device)
             self.rows[key], self.used[key] = rows[order], 0
 
     def draw(self, shares: tuple[float, ...], tokens: int = TOKENS) -> Batch:
-        """A batch of one width, with so many of each kind."""
+        """Draws a batch of one width. shares: of each kind."""
         bucket = int(self.choice.choice(len(WIDTHS), p=self.bucket_shares))
         size = tokens // WIDTHS[bucket]
         rows = [self._next((bucket, kind), round(size * own)) for kind, own in enumerate(shares)]
@@ -196,7 +197,7 @@ class Batches:
         return torch.cat([*taken, self.rows[key][:0]])
 
     def batch(self, rows: torch.Tensor, width: int, noisy: bool = True) -> Batch:
-        """The tensors of some pairs."""
+        """Returns the tensors of some pairs."""
         source, paraphrase = self.pairs[rows].T
         body, there = self._cells(source, width)
         if noisy:
@@ -205,7 +206,7 @@ class Batches:
         degree = self.degrees[rows]
         told = torch.rand(len(rows), generator=self.random, device=self.device) >= NO_DEGREE
         degree = torch.where(told | (not noisy), degree, 0)
-        # A degree that is not told is a token as well: that of the kind once more.
+        # A missing degree is a token too: the kind's, repeated.
         second = torch.where(degree > 0, self.vocabulary + len(KINDS) - 1 + degree, kind)
         first = torch.stack([torch.full_like(kind, BOS), kind, second], 1)
         length = self.lengths[source]
@@ -220,14 +221,14 @@ class Batches:
         return Batch(ids, there, read.masked_fill(read == -100, PAD), labels)
 
     def _cells(self, texts: torch.Tensor, width: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """(tokens, which of them are) of texts: shape (texts, width)."""
+        """Returns tokens and a mask of texts, both of shape (texts, width)."""
         place = torch.arange(width, device=self.device)
         there = place < self.lengths[texts][:, None]
         cells = (self.starts[texts][:, None] + place).clamp(max=len(self.tokens) - 1)
         return torch.where(there, self.tokens[cells].long(), PAD), there
 
     def _noise(self, body: torch.Tensor, there: torch.Tensor, plain: torch.Tensor) -> torch.Tensor:
-        """Plain sentences with tokens hidden and moved."""
+        """Hides and moves tokens of plain sentences."""
         random = torch.rand((2, *body.shape), generator=self.random, device=self.device)
         key = torch.arange(body.shape[1], device=self.device) + MOVED * random[0]
         key = torch.where(there, key, 1_000.0)
@@ -237,7 +238,7 @@ class Batches:
 
 
 def losses(model: Any, batch: Batch, smoothing: float) -> torch.Tensor:
-    """The mean loss of a label token."""
+    """Returns the mean loss per label token."""
     width = batch.labels.shape[1]
     causal = torch.ones(width, width, dtype=torch.bool, device=batch.labels.device).tril()
     hidden = model.model(
@@ -261,7 +262,7 @@ def train(
     compiled: bool = False,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[str]:
-    """Trains for so many seconds of a clock; what it has to say, every few of them."""
+    """Trains for ``seconds`` of the clock; yields a line of progress every SAID_SECONDS."""
     device = batches.device
     whole = copy.deepcopy(model).to(device)
     model.to(device, torch.bfloat16 if device.type == "cuda" else torch.float32).train()
@@ -314,12 +315,12 @@ def train(
 
 
 def _part(name: str) -> str:
-    """The part of SHARES that a weight belongs to."""
+    """Returns the part of SHARES that a weight belongs to."""
     return next(part for part in SHARES if f".{part}." in name)
 
 
 def _compile(model: Any, batches: Batches, tokens: int) -> str:
-    """Compiles the layers, once for all shapes; says how long it took, or why it did not work."""
+    """Compiles the layers for all shapes. Returns a line: how long it took, or why it failed."""
     layers = [*model.model.encoder.layers, *model.model.decoder.layers]
     torch._dynamo.config.recompile_limit = 64
     started = time.monotonic()
@@ -330,7 +331,7 @@ def _compile(model: Any, batches: Batches, tokens: int) -> str:
             rows = batches.rows[bucket, 0][: tokens // width]
             losses(model, batches.batch(rows, width), SMOOTHING).backward()
         outcome = "compiled"
-    except Exception as error:  # training goes on without
+    except Exception as error:  # training continues without compiling
         for layer in layers:
             layer._compiled_call_impl = None
         outcome = f"not compiled ({str(error)[:200]})"
@@ -340,7 +341,7 @@ def _compile(model: Any, batches: Batches, tokens: int) -> str:
 
 @torch.no_grad()
 def watch(model: Any, batches: Batches, tokens: int = TOKENS) -> dict[str, float]:
-    """The mean loss on what is kept to watch, by kind."""
+    """Returns the mean loss, by kind, on the pairs kept to watch the training."""
     model.eval()
     found = {}
     for kind, name in enumerate(KINDS):

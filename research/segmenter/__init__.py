@@ -1,1 +1,1 @@
-"""What train_segmenter calls: the gold corpus, the trainer, scores, the card."""
+"""The gold corpus, the trainer, the scores and the card for train_segmenter."""

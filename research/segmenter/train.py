@@ -1,4 +1,4 @@
-"""LTP's trainer on a gold corpus, and the scores of what it has trained."""
+"""Trains LTP models on a gold corpus, and scores them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def train(task: str, epochs: int, split: Split, path: Path) -> None:
 
     if task == "cws":
         trainer = CWSTrainer()
-    else:  # tags of all parts: the trainer aborts the process at a tag that it does not know
+    else:  # tags of all parts, because the trainer aborts the process at an unknown tag
         trainer = POSTrainer(sorted({tag for part in split for own in part for tag in own.tags}))
     trainer.epoch = epochs
     trainer.eval_threads = 1
-    trainer.shuffle = False  # its order is random without a seed; the split's order is shuffled
+    trainer.shuffle = False  # its shuffle takes no seed; the split is already shuffled
     with tempfile.TemporaryDirectory() as folder:
         for name, part in (("train", split.train), ("choice", split.choice)):
             lines = [" ".join(_tokens(paragraph, task)) + "\n" for paragraph in part]
@@ -40,7 +40,8 @@ def _tokens(paragraph: Paragraph, task: str) -> list[str]:
 
 
 def score(task: str, folder: Path, paragraphs: list[Paragraph]) -> dict[str, float]:
-    """Of the saved model: of words precision, recall and F1; of tags accuracy on gold words."""
+    """Scores the saved model: precision, recall and F1 of words, or accuracy of tags on gold
+    words."""
     gold = [paragraph.words for paragraph in paragraphs]
     if task == "cws":
         cut = LtpSegmenter(str(folder)).cut(["".join(words) for words in gold])
@@ -57,9 +58,9 @@ def score(task: str, folder: Path, paragraphs: list[Paragraph]) -> dict[str, flo
 
 
 def word_scores(gold: list[list[str]], cut: list[list[str]]) -> dict[str, float]:
-    """Precision, recall and F1 over words: a word counts where both its ends agree.
+    """Returns precision, recall and F1 of words; a word is right if both its ends agree.
 
-    gold, cut: words of the same sentences. Shares between 0 and 1; 0 where nothing agrees.
+    gold, cut: words of the same sentences. Values are shares from 0 to 1; 0 if no word is right.
     """
     both = [
         {(row, *span) for row, words in enumerate(side) for span in _spans(words)}

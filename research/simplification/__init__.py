@@ -1,1 +1,1 @@
-"""What report_simplifications measures and reports."""
+"""Measures for report_simplifications."""

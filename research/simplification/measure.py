@@ -1,7 +1,7 @@
-"""Measures of a set of simplifications with several references, and of systems on it.
+"""Measures a set of simplifications with several references, and systems on it.
 
 Source: Chong et al. 2024, *MCTS: A Multi-Reference Chinese Text Simplification Dataset*. A set is
-files of lines, ``NAME.orig`` and ``NAME.simp.0``, ``.1``, … , line by line of one another.
+parallel files, ``NAME.orig`` and ``NAME.simp.0``, ``.1``, …, one sentence per line.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from gaixie.udfs.metrics.simplification import FEATURES
 from gaixie.udfs.storage.text_tables import read_lines
 
 LEAST = 3.54
-"""Mean HSK level of its words from which a sentence is worth simplifying. MCTS leaves out easy
-sentences by it (section 3.1); its threshold is not given here. 95 % of its development originals
-are at this level or above."""
+"""A sentence is worth simplifying if its words' mean HSK level is at least this. MCTS leaves out
+easy sentences in this way (section 3.1); its threshold is not known here. 95 % of its development
+originals reach this level."""
 SHARES = {"hsk-easy": "L1–3 % ↑", "hsk-hard": "L7+ % ↓"}
 
 
@@ -36,9 +36,9 @@ class SimplificationSet(NamedTuple):
 
 
 def read_set(folder: Path, part: str) -> SimplificationSet:
-    """The files ``*.PART.orig`` and ``*.PART.simp.K`` of a folder.
+    """Reads the files ``*.PART.orig`` and ``*.PART.simp.K`` of a folder.
 
-    Raises ValueError or OSError, in one line, where there is none, or several, or lengths differ.
+    Raises ValueError or OSError, with one line, if there is no set or several, or lengths differ.
     """
     originals = sorted(folder.glob(f"*.{part}.orig"))
     if len(originals) != 1:
@@ -53,7 +53,7 @@ def read_set(folder: Path, part: str) -> SimplificationSet:
 
 
 def read_column(file: Path | str, rows: int | None = None) -> pa.Array:
-    """The lines of a file. Raises ValueError where they are not so many, or none."""
+    """Reads the lines of a file. Raises ValueError if there are none, or not ``rows`` of them."""
     lines = list(read_lines(str(file), "strict"))
     if not lines or rows not in (None, len(lines)):
         raise ValueError(f"{file}: {len(lines):,} lines, expected {rows or 'some'}")
@@ -68,7 +68,7 @@ def measure(
     samples: int = 1000,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """All that the report says, ready for JSON. systems: name -> lines, as many as the set has."""
+    """Returns the report's figures, ready for JSON. systems: lines by name, one per original."""
     resamples = Resamples(range(len(data.source)), samples, seed)
     cut = f"tokenize=zh-word:segmenter={segmenter}"
     metrics = {
@@ -107,8 +107,7 @@ def measure(
 
 
 def choice(columns: Sequence[pa.Array], segmenter: str, resamples: Resamples) -> dict[str, Any]:
-    """Mean HSK level of a text's words, and per cent of texts that MCTS's choice (section 3.1)
-    keeps."""
+    """Returns the mean HSK level of a text's words, and how many per cent of texts reach LEAST."""
     level = np.array([mean_levels(column.to_pylist(), segmenter) for column in columns])
     figures = {"level": np.nanmean(level, axis=0), "kept": 100.0 * (level >= LEAST).mean(axis=0)}
     found = {}
@@ -120,6 +119,6 @@ def choice(columns: Sequence[pa.Array], segmenter: str, resamples: Resamples) ->
 
 
 def _scaled(name: str, value: Estimate) -> dict[str, float]:
-    """A share in per cent, any other score as it is."""
+    """Returns a share in per cent, and any other score unchanged."""
     scale = 100.0 if name in SHARES else 1.0
     return {key: scale * number for key, number in value._asdict().items()}

@@ -27,7 +27,7 @@ from typing import Any
 import pandas as pd
 from sacrebleu import sentence_bleu
 
-from gaixie.research.pair_encoder.examples import held_out as held_out_group
+from gaixie.research.pair_encoder.sets import held_out as held_out_group
 from gaixie.research.pair_encoder.versions import held_out, read_references
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.paraphrase.paraphraser import Paraphraser

@@ -10,7 +10,7 @@
   python research/make_pair_encoder.py DATA --evaluate                   evaluates the shipped one
 
 DATA has the written groups and their counterparts, the rated, judged and translated sets that
-research/pair_encoder/examples.py names, and OCNLI, which is used only for the test. Exit codes: 0
+research/pair_encoder/sets.py names, and OCNLI, which is used only for the test. Exit codes: 0
 done, 2 something to fix (one line says what).
 """
 
@@ -27,7 +27,8 @@ from typing import Any
 import pandas as pd
 
 from gaixie.research.pair_encoder.evaluation import evaluate
-from gaixie.research.pair_encoder.examples import Examples, Sets, load_sets
+from gaixie.research.pair_encoder.examples import Examples
+from gaixie.research.pair_encoder.sets import Sets, load_sets
 from gaixie.research.pair_encoder.versions import held_out, read_versions
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.meaning.pair_encoder import (

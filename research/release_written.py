@@ -22,8 +22,9 @@ from typing import Any
 
 import pandas as pd
 
-from gaixie.research.pair_encoder.examples import FOLLOWS, REWRITTEN_RATED, held_out
+from gaixie.research.pair_encoder.examples import FOLLOWS
 from gaixie.research.pair_encoder.ratings import RATINGS, read_json_lines
+from gaixie.research.pair_encoder.sets import REWRITTEN_RATED, held_out
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.reports import render
 

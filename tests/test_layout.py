@@ -104,7 +104,6 @@ PACKAGES = {
         "identification": {"comparison"},
         "benchmarks": set(),
         "pair_encoder": set(),
-        "rewriter": {"pair_encoder"},
     },
 }
 """The packages of scripts, and which of their siblings each may import."""

@@ -13,7 +13,12 @@ from pydantic import Field, model_validator
 
 from gaixie.research.fitting.negatives import KINDS, make_negatives
 from gaixie.research.fitting.pair_tables import read_table, source_hash
-from gaixie.research.pair_encoder.ratings import HIGHEST, RATINGS, TRANSLATED, on_one_scale
+from gaixie.research.pair_encoder.ratings import (
+    HIGHEST,
+    RATINGS,
+    on_one_scale,
+    read_translated,
+)
 from gaixie.udfs.meaning.extract import Resources, extract_core
 from gaixie.udfs.spscore import OUTPUTS, TIERS
 from gaixie.udfs.storage.settings import Strict
@@ -21,7 +26,6 @@ from gaixie.udfs.text.normalise import normalise, normalise_column
 from gaixie.udfs.text.segmenters import Segmenter
 
 ROOT = Path(__file__).parents[2]
-SYSTEMS = {"source": "system_source", "paraphrase": "system_paraphrase"}
 CONFIG = ROOT / "conf/spscore.yaml"
 Bounds = tuple[float | None, float | None, float | None, float | None, float | None]
 
@@ -192,11 +196,14 @@ def read_rated(settings: Rated, folder: Path) -> pd.DataFrame:
     paths += [ROOT / name for name in settings.own]
     tables = [_read_rated(settings, path) for path in paths]
     if settings.translated and settings.translations:
-        tables.append(_read_translated(ROOT / settings.translated, folder / settings.translations))
+        tables.append(read_translated(ROOT / settings.translated, folder / settings.translations))
+        tables[-1][list(RATINGS)] /= HIGHEST
     rated = pd.concat(tables, ignore_index=True)
     here = [(ROOT / name).exists() for name in settings.again]
     again = [(ROOT if own else folder) / n for own, n in zip(here, settings.again, strict=True)]
     rated = on_one_scale(rated, again, highest=1.0)
+    # Normalised only now: a part is that of the text as it was written, for the encoder too.
+    rated[["source", "paraphrase"]] = rated[["source", "paraphrase"]].map(normalise)
     return rated.assign(group=rated["component"])
 
 
@@ -206,7 +213,7 @@ def _read_rated(settings: Rated, path: Path) -> pd.DataFrame:
     optional = ("group", "kind", "origin", "passes", "id", "rater", "coarse")
     table = read_table(path, columns, optional=optional)
     rated = pd.DataFrame(
-        {name: _texts(table[name], f"{path}: column {name!r}") for name in columns[:2]}
+        {name: _strings(table[name], f"{path}: column {name!r}") for name in columns[:2]}
     )
     coarse = table.get("coarse", rated["source"]).astype(str).str.lower()
     highest = np.where(coarse.isin(("1", "1.0", "true")), 1.0, settings.scale)
@@ -217,24 +224,6 @@ def _read_rated(settings: Rated, path: Path) -> pd.DataFrame:
         rated[name] = table.get(name, default)
     rated["passes"] = table.get("passes", pd.Series(1, table.index)).astype(float)
     return rated
-
-
-def _read_translated(path: Path, translations: Path) -> pd.DataFrame:
-    """Rated pairs of translations of one sentence, each named by its set, line and system."""
-    rated = read_table(path, ["set", "line", *SYSTEMS.values(), "rater", *RATINGS])
-    texts = read_table(translations, ["set", "line", "translations_zh", "systems"])
-    texts = texts[texts["set"].isin(rated["set"].unique())].explode(["translations_zh", "systems"])
-    names = zip(texts["set"], texts["line"].astype(str), texts["systems"], strict=True)
-    found = dict(zip(names, texts["translations_zh"], strict=True))
-    for side, system in SYSTEMS.items():
-        named = [*zip(rated["set"], rated["line"], rated[system], strict=True)]
-        if missing := [name for name in named if name not in found]:
-            raise ValueError(f"{translations}: no text of {missing[0]}, which {path} names")
-        rated[side] = [normalise(found[name]) for name in named]
-    rated["group"] = rated["set"] + " " + rated["line"]
-    for name in RATINGS:
-        rated[name] = _ratings(rated[name], HIGHEST, f"{path}: column {name!r}") / HIGHEST
-    return rated.assign(kind=TRANSLATED, origin="parallel", passes=1.0)
 
 
 def is_written(rated: pd.DataFrame, settings: Rated) -> np.ndarray:
@@ -272,7 +261,7 @@ def read_human(
     table = read_table(path, columns).set_axis(["source", "paraphrase", "human"], axis=1)
     wheres = [f"{path}: column {name!r}" for name in columns]
     for name, where in zip(table.columns[:2], wheres, strict=False):
-        table[name] = _texts(table[name], where)
+        table[name] = _strings(table[name], where).map(normalise)
     table["human"] = _ratings(table["human"], 1.0, wheres[2])
     known = rated[["source", "paraphrase", "overall"]]
     table = table.merge(known, "left", on=["source", "paraphrase"])
@@ -336,11 +325,11 @@ def extract(source: pd.Series, paraphrase: pd.Series, segmenter: Segmenter) -> n
     return extract_core(a, b, segmenter.word_ends(a), segmenter.word_ends(b), Resources.load())
 
 
-def _texts(column: pd.Series, where: str) -> pd.Series:
+def _strings(column: pd.Series, where: str) -> pd.Series:
     wrong = [text for text in column if not isinstance(text, str)]
     if wrong:
         raise ValueError(f"{where} holds {wrong[0]!r}, expected strings")
-    return column.map(normalise)
+    return column
 
 
 def _ratings(column: pd.Series, highest: float | np.ndarray, where: str) -> np.ndarray:

@@ -17,8 +17,8 @@ import pandas as pd
 
 from gaixie.research.fitting.data import ROOT, Known, Rows
 from gaixie.research.pair_encoder.evaluation import KINDS
-from gaixie.research.pair_encoder.examples import for_heads, held_out
 from gaixie.research.pair_encoder.ratings import RATINGS, read_json_lines
+from gaixie.research.pair_encoder.sets import for_heads, held_out
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.segmenters import Segmenter

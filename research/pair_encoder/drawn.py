@@ -18,7 +18,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from gaixie.research.pair_encoder.examples import Example, Examples, Sets
+from gaixie.research.pair_encoder.examples import Examples
+from gaixie.research.pair_encoder.sets import Example, Sets
 
 KEPT = "kept"
 KEPT_SHARE = 0.005

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
-from gaixie.research.pair_encoder.examples import OWN, Sets, human_test
 from gaixie.research.pair_encoder.judged_edits import GOOD
 from gaixie.research.pair_encoder.ratings import RATINGS, read_json_lines
+from gaixie.research.pair_encoder.sets import OWN, Sets, human_test
 from gaixie.udfs.meaning.pair_encoder import TASKS, PairEncoder
 from gaixie.udfs.paraphrase.edits import apply, doubts_of
 

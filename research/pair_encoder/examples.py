@@ -8,153 +8,27 @@ the paraphrase, the spans that it changed.
 from __future__ import annotations
 
 import difflib
-import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Any
 
-import pandas as pd
 import rjieba
 
 from gaixie.research.pair_encoder.broken import Breaker
-from gaixie.research.pair_encoder.judged_edits import FILE as EDITS
-from gaixie.research.pair_encoder.judged_edits import Judged, draw_edited, read_judged_edits
-from gaixie.research.pair_encoder.judged_edits import held_out as edits_held_out
-from gaixie.research.pair_encoder.ratings import HIGHEST, RATINGS, read_json_lines, read_ratings
+from gaixie.research.pair_encoder.judged_edits import draw_edited
+from gaixie.research.pair_encoder.ratings import HIGHEST, RATINGS, TRANSLATED
+from gaixie.research.pair_encoder.sets import LONGEST, Example, Sets, Span
 from gaixie.udfs.paraphrase.edits import Edit, apply, fits
 from gaixie.udfs.paraphrase.lexicon import lexical_edits, load
 
 FLUENT_COUNTERPARTS = ("negation", "roles", "roles", "fact", "scope")
 """Fluent counterparts of a written group, and how often each is drawn."""
-HELD_OUT = 8
-"""One written group in so many is kept for the test."""
-RATED = ("paraphrase_core.dev.jsonl", "paraphrase_core2.dev.jsonl", "written_rated.jsonl")
-AGAIN = "paraphrase_core2.again.jsonl"
-REWRITTEN_RATED = "rewritten_rated.jsonl"
-QUESTIONS = ("afqmc.train.tsv", "lcqmc.dev.tsv", "oppo.dev.tsv")
 FOLLOWS = {"entailed": 0.5, "neutral": 0.35, "contradicted": 0.15}
 """How much of a premise's meaning a statement keeps that follows from it, may be true, or cannot
 be."""
 LIKELY = 0.93
 """How sure it is that two good translations of one sentence say the same."""
-OWN, LATER = 20_000, 30_000
-"""Written groups from these numbers on were written here; counterparts came with the later ones."""
-LONGEST = 110
-"""Characters of a sentence; pairs with a longer one are left out."""
-Span = tuple[int, int]
-
-
-@dataclass
-class Example:
-    """A pair and what is known of it."""
-
-    source: str
-    paraphrase: str
-    targets: dict[str, float]
-    spans: list[Span] | None = None
-    """Where the paraphrase is wrong; None where nobody looked."""
-    worse: Example | None = None
-    """Another paraphrase of the source, for which the ``rank`` task has to be lower."""
-    rank: str = "same"
-
-
-@dataclass
-class Sets:
-    """The sets of a folder, cut by group into what is learned and what is kept apart."""
-
-    versions: list[list[str]]
-    """Good translations of one sentence."""
-    written: list[dict[str, Any]]
-    broken: dict[int, dict[str, str]]
-    rated: pd.DataFrame
-    """All parts; only the rows of the part ``encoder`` are learned from."""
-    exchanged: list[dict[str, Any]]
-    """Sentences whose participants were exchanged (exchanged.jsonl), each with its ``wrong``."""
-    rewritten: list[dict[str, Any]]
-    """Free rewrites of a sentence, and as free ones that say something else (rewritten.jsonl)."""
-    premises: list[dict[str, Any]]
-    """What a sentence entails, what it leaves open, and what contradicts it (premises.jsonl)."""
-    judged: list[Example]
-    """Judgements that others made."""
-    grammar: list[tuple[str, int]]
-    """(sentence, 1 where it is right)."""
-    edits: list[Judged] = field(default_factory=list)
-    """Sentences whose edits were judged (judged_edits.tsv)."""
-    test_edits: list[Judged] = field(default_factory=list)
-    kept_written: list[dict[str, Any]] = field(default_factory=list)
-    """Groups for the heads of tier full."""
-    test_written: list[dict[str, Any]] = field(default_factory=list)
-    test_exchanged: list[dict[str, Any]] = field(default_factory=list)
-    test_rewritten: list[dict[str, Any]] = field(default_factory=list)
-    test_premises: list[dict[str, Any]] = field(default_factory=list)
-
-
-def load_sets(data: Path, versions: list[list[str]], own: Path) -> Sets:
-    """Reads the sets. own: folder of what was written here. FileNotFoundError where a set is
-    missing."""
-    written = [
-        row
-        for path in (data / "written_groups.jsonl", own / "written_groups.jsonl")
-        for row in read_json_lines(path)
-    ]
-    broken = {
-        row["group"]: row
-        for path in (data / "written_broken.jsonl", own / "written_broken.jsonl")
-        for row in read_json_lines(path)
-    }
-    rated = read_ratings([*(data / name for name in RATED), own / REWRITTEN_RATED], data / AGAIN)
-    test = {row["group"] for row in written if row["group"] in broken and held_out(row["group"])}
-    kept_apart = rated["group"].isin({str(group) for group in test})
-    rated.loc[kept_apart & (rated["part"] == "encoder"), "part"] = "test"
-    unseen = rated[rated["part"] != "encoder"]
-    banned = set(unseen["source"]) | set(unseen["paraphrase"])
-    exchanged = read_json_lines(own / "exchanged.jsonl")
-    for row in exchanged:
-        row["wrong"] = 2 * row["roles"] + row["other"]  # three quarters are exchanged roles
-    rewritten = read_json_lines(own / "rewritten.jsonl")
-    premises = read_json_lines(own / "premises.jsonl")
-    edits = read_judged_edits(own / EDITS, data, written)
-    return Sets(
-        edits=[row for row in edits if not edits_held_out(row.text) and row.text not in banned],
-        test_edits=[row for row in edits if edits_held_out(row.text)],
-        versions=[texts for texts in versions if not banned.intersection(texts)],
-        written=[
-            row for row in written if row["group"] not in test and not for_heads(row["group"])
-        ],
-        broken=broken,
-        rated=rated,
-        exchanged=[row for row in exchanged if not held_out(row["group"])],
-        rewritten=[row for row in rewritten if not held_out(row["group"])],
-        premises=[row for row in premises if not held_out(row["group"])],
-        judged=[
-            one
-            for one in judgements_of_others(data)
-            if not banned & {one.source, one.paraphrase}
-            and max(len(one.source), len(one.paraphrase)) <= LONGEST
-        ],
-        grammar=grammar(data),
-        kept_written=[
-            row for row in written if row["group"] not in test and for_heads(row["group"])
-        ],
-        test_written=[row for row in written if row["group"] in test],
-        test_exchanged=[row for row in exchanged if held_out(row["group"])],
-        test_rewritten=[row for row in rewritten if held_out(row["group"])],
-        test_premises=[row for row in premises if held_out(row["group"])],
-    )
-
-
-def held_out(group: int) -> bool:
-    """Whether a written group is kept for the test."""
-    return group % HELD_OUT == HELD_OUT - 1
-
-
-def for_heads(group: int) -> bool:
-    """Whether a written group is kept for the heads of tier full, which read what the encoder
-    says."""
-    return group >= LATER and group % HELD_OUT in (HELD_OUT - 2, HELD_OUT - 3)
 
 
 class Examples:
@@ -169,18 +43,24 @@ class Examples:
         self.breaker = Breaker([own[0] for own in sets.versions], random)
         rated = sets.rated[sets.rated["part"] == "encoder"]
         short = (rated["source"].str.len() <= LONGEST) & (rated["paraphrase"].str.len() <= LONGEST)
-        self.rated = rated[short].to_dict("records")
+        rated = rated[short]
+        translated = rated["kind"] == TRANSLATED
+        self.degrees = (rated.groupby("kind")[list(RATINGS)].mean() / HIGHEST).T.to_dict()
         self.kinds: dict[str, tuple[float, Callable[[], Example]]] = {
-            "versions": (0.18, self.of_versions),
+            "versions": (0.14, self.of_versions),
             "written": (0.20, self.of_written),
-            "exchanged": (0.08, partial(self.of_groups, sets.exchanged)),
+            "exchanged": (0.06, partial(self.of_groups, sets.exchanged)),
             "rewritten": (0.12, partial(self.of_groups, sets.rewritten)),
             "premises": (0.06, self.of_premises),
-            "copies": (0.03, self.of_copies),
-            "edits": (0.05, self.of_edits),
-            "judged edits": (0.08 * bool(sets.edits), self.of_judged_edits),
-            "rated": (0.22, self.of_rated),
-            "others": (0.07, self.of_others),
+            "copies": (0.02, self.of_copies),
+            "edits": (0.03, self.of_edits),
+            "judged edits": (0.06 * bool(sets.edits), self.of_judged_edits),
+            "rated": (0.12, partial(self.of_rated, rated[~translated].to_dict("records"))),
+            "translated": (
+                0.18 * translated.any(),
+                partial(self.of_rated, rated[translated].to_dict("records")),
+            ),
+            "others": (0.06, self.of_others),
             "grammar": (0.03, self.of_grammar),
         }
 
@@ -250,8 +130,10 @@ class Examples:
     def of_written(self) -> Example:
         """Two of a written group, most often before the group's counterpart."""
         random, group = self.random, self.random.choice(self.sets.written)
-        one, other = random.sample(group["texts"], 2)
         counterparts, drawn = self.sets.broken.get(group["group"]), random.random()
+        if random.random() < 0.3:
+            return self.of_degree(group["texts"], counterparts)
+        one, other = random.sample(group["texts"], 2)
         if counterparts is None or drawn > 0.92:
             wrong = self.breaker.meaning(other)
             return (
@@ -265,6 +147,18 @@ class Examples:
         if drawn < 0.86:
             return unequal(counterparts[random.choice(FLUENT_COUNTERPARTS)], one)
         return ranked(equal(one, other), broken(one, counterparts["salad"]), "fluent")
+
+    def of_degree(self, texts: Sequence[str], counterparts: dict[str, str] | None) -> Example:
+        """The first of a written group before another, or its counterpart, rated as its kind is."""
+        wrong = counterparts is not None and self.random.random() < 0.4
+        if counterparts is not None and wrong:
+            kind = self.random.choice(FLUENT_COUNTERPARTS)
+            drawn = unequal(texts[0], counterparts[kind])
+        else:
+            number = self.random.randrange(1, len(texts))
+            kind, drawn = f"S{number}", equal(texts[0], texts[number])
+        drawn.targets |= self.degrees.get(f"written_{kind}", {})
+        return drawn
 
     def of_groups(self, groups: Sequence[dict[str, Any]]) -> Example:
         """Two sentences of a group that say the same before a wrong one."""
@@ -290,9 +184,9 @@ class Examples:
         )
         return ranked(better, worse)
 
-    def of_rated(self) -> Example:
+    def of_rated(self, rated: Sequence[dict[Any, Any]]) -> Example:
         """A rated pair. Of ``same`` and ``fluent`` 1.5 of 5 and below is 0, 4.75 and above is 1."""
-        row = self.random.choice(self.rated)
+        row = self.random.choice(rated)
         targets = {name: row[name] / HIGHEST for name in RATINGS}
         same, fluent = (min(1.0, max(0.0, (row[k] - 1.5) / 3.25)) for k in ("meaning", "fluency"))
         targets |= {"same": same, "fluent": fluent, "good": min(same, fluent)}
@@ -342,50 +236,3 @@ def differences(right: str, wrong: str) -> list[Span]:
         for operation, _, _, start, end in matcher.get_opcodes()
         if operation != "equal"
     ]
-
-
-def judgements_of_others(data: Path) -> list[Example]:
-    """Question pairs, PAWS-X, similarity, post-edited translations, and human scores of
-    paraphrases."""
-    found = [
-        Example(one, other, {"question": float(label)})
-        for name in QUESTIONS
-        for one, other, label, *_ in _cells(data / name, 3)
-        if label in ("0", "1")
-    ]
-    for _, one, other, label, *_ in _cells(data / "pawsx_zh.dev.tsv", 4):
-        if label in ("0", "1"):
-            found += 3 * [Example(one, other, {"same": float(label), "fluent": 0.9})]
-            found += 3 * [Example(other, one, {"same": float(label), "fluent": 0.9})]
-    for name in ("stsb_zh.train.tsv", "stsb_zh.dev.tsv"):
-        for one, other, score, *_ in _cells(data / name, 3):
-            found.append(Example(one, other, {"similar": float(score) / 5}))
-    for row in read_json_lines(data / "mlqe_pe_en_zh.train.jsonl"):
-        edited = row["pe_zh"].replace(" ", "")
-        found.append(Example(edited, row["mt_zh"], {"quality": row["da_mean"] / 100}))
-    for row in read_json_lines(data / "bq_para.dev.jsonl"):
-        if not human_test(row["source"]):
-            pair = Example(row["source"], row["candidate"], {"human": row["human"]})
-            found += 2 * [pair]
-    return [one for one in found if one.source and one.paraphrase]
-
-
-def human_test(source: str) -> bool:
-    """Whether a source of the human scores is kept for the test: one in five, by its hash."""
-    return zlib.crc32(source.encode()) % 5 == 0
-
-
-def grammar(data: Path) -> list[tuple[str, int]]:
-    """FCGEC's flags, and MuCGEC's sentences with their first corrections."""
-    found: list[tuple[str, int]] = []
-    for _, text, wrong, *_ in _cells(data / "fcgec.dev.tsv", 3)[1:]:
-        found.append((text, 1 - int(wrong)))
-    for _, wrong, right, *_ in _cells(data / "mucgec.dev.tsv", 3):
-        if right not in ("", wrong, "没有错误"):
-            found += [(wrong, 0), (right, 1)]
-    return [(text, right) for text, right in found if 8 <= len(text) <= 80]
-
-
-def _cells(path: Path, least: int) -> Sequence[list[str]]:
-    lines = path.read_text("utf-8").split("\n")
-    return [cells for cells in (line.split("\t") for line in lines) if len(cells) >= least]

@@ -23,16 +23,42 @@ SHRINKAGE = 30
 PARTS = ("test", "heads", "heads", *["encoder"] * 7)
 """What each tenth of the groups is for: the test, the heads of tier full, its encoder."""
 TRANSLATED = "translated"
-APART = ("written_rewrite", TRANSLATED)
-"""Kinds of pairs that begin so are never for the encoder: it learns from other groups of the first,
-and the second were rated after it was trained."""
+SYSTEMS = {"source": "system_source", "paraphrase": "system_paraphrase"}
+APART = "written_rewrite"
+"""Kinds of pairs that begin so are never for the encoder: it learns from other groups of them."""
 
 
-def read_ratings(paths: Sequence[Path], again: Path | None = None) -> pd.DataFrame:
-    """Rows of JSON lines as ``on_one_scale`` gives them, rated from 0 to HIGHEST."""
+def read_ratings(paths: Sequence[Path]) -> pd.DataFrame:
+    """Rows of JSON lines of rated pairs, as ``on_one_scale`` takes them."""
     tables = [pd.read_json(path, lines=True, dtype={"group": str}) for path in paths]
-    rated = pd.concat(tables, ignore_index=True)
-    return on_one_scale(rated, [again] if again is not None else [])
+    return pd.concat(tables, ignore_index=True)
+
+
+def read_translated(path: Path, translations: Path) -> pd.DataFrame:
+    """Rated pairs of translations of one sentence, each named by its set, line and system.
+
+    path: TSV with the columns set, line, SYSTEMS, rater and RATINGS. translations: Parquet with
+    set, line, translations_zh and systems. Raises ValueError that names file, column and row.
+    """
+    rated = pd.read_csv(path, sep="\t", dtype={"line": str})
+    for name in RATINGS:
+        wrong = np.flatnonzero(~rated[name].between(0, HIGHEST))
+        if len(wrong):
+            raise ValueError(
+                f"{path}: column {name!r}: row {wrong[0] + 1} has {rated[name][wrong[0]]:g}, "
+                f"expected a number from 0 to {HIGHEST:g}"
+            )
+    texts = pd.read_parquet(translations, columns=["set", "line", "translations_zh", "systems"])
+    texts = texts[texts["set"].isin(rated["set"].unique())].explode(["translations_zh", "systems"])
+    names = zip(texts["set"], texts["line"].astype(str), texts["systems"], strict=True)
+    found = dict(zip(names, texts["translations_zh"], strict=True))
+    for side, system in SYSTEMS.items():
+        named = [*zip(rated["set"], rated["line"], rated[system], strict=True)]
+        if missing := [name for name in named if name not in found]:
+            raise ValueError(f"{translations}: no text of {missing[0]}, which {path} names")
+        rated[side] = [found[name] for name in named]
+    rated["group"] = rated["set"] + " " + rated["line"]
+    return rated.assign(kind=TRANSLATED, origin="parallel", passes=1.0)
 
 
 def on_one_scale(

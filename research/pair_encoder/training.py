@@ -28,7 +28,8 @@ from gaixie.udfs.command_line import say
 from gaixie.udfs.meaning.pair_encoder import ENCODER, HEAD, TASKS, write_description
 
 if TYPE_CHECKING:
-    from gaixie.research.pair_encoder.examples import Example, Examples
+    from gaixie.research.pair_encoder.examples import Examples
+    from gaixie.research.pair_encoder.sets import Example
 
 BATCH, BLOCK = 32, 20
 """Examples of a step, of which some have a worse one beside them; steps whose examples are drawn

@@ -10,6 +10,7 @@ from scipy import stats
 
 from gaixie.research import fit_spscore
 from gaixie.research.fitting import data, evaluation, recipe, report
+from gaixie.research.pair_encoder.ratings import on_one_scale, read_ratings
 from gaixie.udfs.spscore import OUTPUTS, TIERS, SPScore
 from gaixie.udfs.storage.settings import load_settings
 from gaixie.udfs.text.segmenters import load_segmenter
@@ -81,7 +82,6 @@ def test_ratings_of_translations_find_their_sentences(ratings, tmp_path):
     last = data.read_rated(data.Rated(name="r", **given), tmp_path).iloc[-1]
     assert (last["source"], last["paraphrase"]) == ("他离开了。", "他走了。")
     assert (last["overall"], last["kind"], last["origin"]) == (0.5, "translated", "parallel")
-    assert last["part"] != "encoder"
     for column, value, fault in (
         ("system_source", "z", "texts.parquet: no text of .*'z'.*translated.tsv names"),
         ("overall", 6, "column 'overall': row 1 has 6, expected a number from 0 to 5"),
@@ -89,6 +89,17 @@ def test_ratings_of_translations_find_their_sentences(ratings, tmp_path):
         table.assign(**{column: value}).to_csv(path, sep="\t", index=False)
         with pytest.raises(ValueError, match=fault):
             data.read_rated(data.Rated(name="r", **given), tmp_path)
+
+
+def test_the_parts_of_a_fit_are_those_of_the_encoder(ratings, tmp_path):
+    """The heads of tier full must not read what the encoder learned from, whatever marks it has."""
+    table = pd.read_csv(ratings).assign(id=range(80), rater="")
+    table["source"] = table["source"].str.replace("，", ",")
+    table.to_json(tmp_path / "rated.jsonl", orient="records", lines=True, force_ascii=False)
+    fit = data.read_rated(data.Rated(name="r", path=str(tmp_path / "rated.jsonl")), Path())
+    encoder = on_one_scale(read_ratings([tmp_path / "rated.jsonl"]), [])
+    assert fit["part"].tolist() == encoder["part"].tolist()
+    assert (fit["source"] != table["source"]).any()
 
 
 def test_one_expert_score_coarse_rows_and_a_test_part(ratings, tmp_path):

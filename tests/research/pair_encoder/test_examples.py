@@ -7,7 +7,8 @@ import pytest
 import rjieba
 
 from gaixie.research.pair_encoder.broken import Breaker, words
-from gaixie.research.pair_encoder.examples import Example, Examples, Sets, differences, held_out
+from gaixie.research.pair_encoder.examples import Examples, differences
+from gaixie.research.pair_encoder.sets import Example, Sets, held_out
 from gaixie.research.pair_encoder.versions import clean, consensus, usable
 from gaixie.udfs.meaning.pair_encoder import TASKS
 
@@ -83,13 +84,20 @@ def test_clean_and_usable() -> None:
 def test_examples_are_the_same_again_and_have_a_target() -> None:
     group = {"group": 1, "texts": [f"{SENTENCES[0]}{k}" for k in range(5)]}
     kinds = ("negation", "roles", "fact", "scope", "salad")
-    rated = {"source": "甲乙丙丁", "paraphrase": "丁丙乙甲", "part": "encoder"}
+    rated = {"source": "甲乙丙丁", "paraphrase": "丁丙乙甲", "part": "encoder", "kind": "wmt"}
     rated |= {"structure": 5, "synonyms": 5, "meaning": 1.5, "fluency": 4.75, "overall": 1}
     sets = Sets(
         versions=[SENTENCES, SENTENCES[::-1]],
         written=[group],
         broken={1: {"group": 1, **dict.fromkeys(kinds, "坏的句子。")}},
-        rated=pd.DataFrame([rated, rated | {"part": "test", "source": "不可以学"}]),
+        rated=pd.DataFrame(
+            [
+                rated,
+                rated | {"kind": "written_roles", "overall": 0.5},
+                rated | {"kind": "translated", "meaning": 3},
+                rated | {"part": "test", "source": "不可以学"},
+            ]
+        ),
         exchanged=[{"source": "甲借给乙", "same": ["乙向甲借"], "wrong": ["乙借给甲", "甲没借"]}],
         rewritten=[{"source": "雨大路封", "same": ["路因雨封"], "wrong": ["路虽封无雨"]}],
         premises=[
@@ -110,9 +118,14 @@ def test_examples_are_the_same_again_and_have_a_target() -> None:
             assert own.worse.source == own.source
             assert sum(own.worse.targets.values()) < sum(own.targets.values())
     assert sum(own.worse is not None for own in drawn) > 60
-    targets = one.of_rated().targets
+    targets = one.of_rated([rated]).targets
     assert (targets["same"], targets["fluent"], targets["good"]) == (0, 1, 0)
     assert targets["overall"] == 0.2
+    degrees = [one.of_degree(group["texts"], {"roles": "坏"} | sets.broken[1]) for _ in range(80)]
+    roles = [own.targets for own in degrees if own.targets.get("overall") == 0.1]
+    assert roles  # only one kind of written pairs was rated
+    assert all(own["same"] == 0 and own["meaning"] == 0.3 for own in roles)
+    assert any("overall" not in own.targets and own.targets["same"] == 1 for own in degrees)
 
 
 @pytest.mark.parametrize(

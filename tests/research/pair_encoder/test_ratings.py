@@ -8,6 +8,7 @@ import pytest
 from gaixie.research.pair_encoder.ratings import (
     RATINGS,
     components,
+    on_one_scale,
     part_of,
     read_ratings,
     round_offsets,
@@ -43,7 +44,7 @@ def test_later_rounds_are_moved_and_stay_in_range(tmp_path):
         [row(9, "h", "另外", 4.9, rater="a"), row(8, "i", "还有", 2.0, rater="unknown")],
     )
     again = write(tmp_path / "again.jsonl", [row(k, "", "", 3.5, rater="a") for k in range(3)])
-    rated = read_ratings([one, two], again).set_index("id")
+    rated = on_one_scale(read_ratings([one, two]), [again]).set_index("id")
     assert rated.loc[0, "overall"] == 4.0
     assert rated.loc[9, "overall"] == 5.0  # 4.9 + 0.5, but no more than the highest
     assert rated.loc[8, "overall"] == 2.0  # a rater whose offset nobody knows
@@ -51,7 +52,7 @@ def test_later_rounds_are_moved_and_stay_in_range(tmp_path):
 
 def test_rated_rewrites_are_never_for_the_encoder(tmp_path):
     rows = [row(k, f"g{k}", f"句子{k}", 4.0, kind="written_rewrite_roles") for k in range(40)]
-    parts = read_ratings([write(tmp_path / "own.jsonl", rows)])["part"]
+    parts = on_one_scale(read_ratings([write(tmp_path / "own.jsonl", rows)]), [])["part"]
     assert set(parts) == {"heads", "test"}
 
 

@@ -15,8 +15,9 @@ from transformers import AutoTokenizer
 
 from gaixie.research import train_pair_encoder
 from gaixie.research.pair_encoder import drawn, table_training, training
-from gaixie.research.pair_encoder.examples import Example, Sets, ranked
+from gaixie.research.pair_encoder.examples import ranked
 from gaixie.research.pair_encoder.parts import read_parts, write_parts
+from gaixie.research.pair_encoder.sets import Example, Sets
 from gaixie.research.pair_encoder.tables import UNKNOWN, Table, table_of
 from gaixie.udfs.meaning.pair_encoder import TASKS, PairEncoder
 
@@ -167,7 +168,7 @@ def test_what_is_drawn_is_complete_and_the_kept_ones_are_of_the_heads(tmp_path):
     texts = ["李娜在2019年没有赢得比赛。", "李娜二〇一九年没赢比赛。", "警方表示，有三名游客受伤。"]
     groups = [{"group": 1, "texts": texts}, {"group": 2, "texts": [f"说，{own}" for own in texts]}]
     kinds = ("negation", "roles", "fact", "scope", "salad")
-    rated = {"source": "甲乙丙丁", "paraphrase": "丁丙乙甲", "part": "encoder"}
+    rated = {"source": "甲乙丙丁", "paraphrase": "丁丙乙甲", "part": "encoder", "kind": "wmt"}
     rated |= {"structure": 5, "synonyms": 5, "meaning": 1.5, "fluency": 4.75, "overall": 1}
     sets = Sets(
         versions=[texts, texts[::-1]],

@@ -8,8 +8,9 @@ import torch
 from tiny_pair_encoder import CHARACTERS, tiny_pair_bert
 
 from gaixie.research.pair_encoder import training
-from gaixie.research.pair_encoder.examples import Example, ranked
+from gaixie.research.pair_encoder.examples import ranked
 from gaixie.research.pair_encoder.exported import restore, variables
+from gaixie.research.pair_encoder.sets import Example
 from gaixie.udfs.meaning.pair_encoder import ENCODER, SHIPPED, TASKS, PairEncoder
 
 

@@ -42,7 +42,7 @@ def test_a_folder_gives_what_the_network_gives(trained):
     import torch
     from transformers import AutoTokenizer
 
-    from gaixie.research.pair_encoder.examples import Example
+    from gaixie.research.pair_encoder.sets import Example
     from gaixie.research.pair_encoder.training import tensors_of
 
     network, bert, folder = trained

@@ -88,7 +88,7 @@ def test_unreleased(root):
     """Of one signature: runs whose pairs another one scored again give way, others are refused."""
     assert unreleased_runs(root) == ["a", "c", "d"]
     publish(root, "e", 0, signature="another", rescored=["a", "c"])
-    with pytest.raises(JobError, match="another signature than run 'e': d; score_corpus"):
+    with pytest.raises(JobError, match="another signature than run 'e': d; score their pairs"):
         unreleased_runs(root)
     publish(root, "f", 0, signature="another", rescored=["d"])
     assert unreleased_runs(root) == ["e", "f"]

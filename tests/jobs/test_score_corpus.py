@@ -208,7 +208,10 @@ def test_published_run_is_refused_and_resume_does_nothing(run, score):
     assert refused.code == 2
     assert "run 'r' is published; use another --run-id" in refused.error
     again = ("--config", run.folder.parents[2] / "score.yaml", "--resume")
-    for line, said in ((again, ""), ((*given, "--resume"), "other settings of inputs, cuts; take")):
+    for line, said in (
+        (again, ""),
+        ((*given, "--resume"), "settings differ from the run's: inputs, cuts; use"),
+    ):
         resumed = score(run.folder.parents[1], *line)
         assert resumed.code == 0
         assert "already published: nothing to do" in resumed.stdout

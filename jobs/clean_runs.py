@@ -38,10 +38,7 @@ def main(argv: list[str] | None = None) -> int:
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("clean_runs.py", __doc__)
     parser.add_argument("root", metavar="ROOT", help="a local path or a URI")
-    for name, kept in (
-        ("days", "runs published in the last N days"),
-        ("runs", "the newest N runs"),
-    ):
+    for name, kept in (("days", "runs of the last N days"), ("runs", "the newest N runs")):
         parser.add_argument(f"--keep-{name}", metavar="N", type=positive, help=f"keep {kept}")
     parser.add_argument("--dry-run", action="store_true", help="only list what would be deleted")
     args = parser.parse_args(argv)

@@ -108,9 +108,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     other = parser.add_argument_group("instead of a release").add_mutually_exclusive_group()
     other.add_argument("--list", action="store_true", help="list the published versions")
     other.add_argument("--verify", metavar="VERSION", help="check every file and row of a release")
-    other.add_argument(
-        "--diff", metavar=("A", "B"), nargs=2, help="show how version B differs from A"
-    )
+    other.add_argument("--diff", metavar=("A", "B"), nargs=2, help="show how B differs from A")
     trace = "show where a pair of --version (or the latest) comes from"
     other.add_argument("--trace", metavar="PAIR_ID", help=trace)
     other.add_argument("--set-latest", metavar="VERSION", help="point latest.json at a version")

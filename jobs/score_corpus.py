@@ -125,11 +125,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         ("cores", positive, "for --dry-run: cores or GPUs of the cluster"),
         ("pairs", positive, "for --dry-run: number of pairs (default: that of the inputs)"),
         ("pairs-per-second", above_zero, "for --dry-run: rate of a core (default: measured here)"),
-        (
-            "core-hour-price",
-            above_zero,
-            "for --dry-run: price of a core-hour, to estimate the cost",
-        ),
+        ("core-hour-price", above_zero, "for --dry-run: price of a core-hour, for the cost"),
     ):
         write.add_argument(f"--{name}", metavar="N", type=kind, help=text)
     how = parser.add_argument_group("how to score")

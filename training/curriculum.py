@@ -14,9 +14,10 @@ when a stage is fitted and ends. conf/curriculum.yaml explains every setting. OU
   tensorboard/, wandb/   the same for a tracker
   settings.yaml          the settings used, including --set
 
-After SIGTERM, the run saves a checkpoint at the next multiple of log_steps and ends. Exit codes: 0 done,
-2 something to fix (one line says what), 130 interrupted, 143 stopped. `accelerate launch` turns all
-but 0 into 1. A single process needs no launcher: python training/curriculum.py … does the same.
+After SIGTERM, the run saves a checkpoint at the next multiple of log_steps and ends. Exit codes: 0
+done, 2 something to fix (one line says what), 130 interrupted, 143 stopped. `accelerate launch`
+turns all but 0 into 1. A single process needs no launcher: python training/curriculum.py … does the
+same.
 """
 
 from __future__ import annotations

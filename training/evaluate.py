@@ -10,9 +10,9 @@ writes now (--model NAME=FOLDER). --reference COLUMN names what a person wrote; 
 each person. Every system is then scored against all references together (SARI, BLEU, Self-BLEU, HSK
 levels: --reference-metrics), and each person against the others. The minimum, mean and maximum of
 all other measures over a source's references show how much people change (Table 5 of MCTS, Tables 4
-and 5 of MultiPIT). The copy baseline, each source as its own paraphrase, is always included. Tables:
-.parquet, .jsonl, .csv, .tsv. Texts are normalised, NFKC and spaces collapsed, before anything is
-measured.
+and 5 of MultiPIT). The copy baseline, each source as its own paraphrase, is always included.
+Tables: .parquet, .jsonl, .csv, .tsv. Texts are normalised, NFKC and spaces collapsed, before
+anything is measured.
 
 Source: Chinese Sentence Paraphrasing, Table 8 (mean and standard deviation of SPScore-zh) and Table
 7 (cases). Means have 95 % intervals by bootstrap over sources, the same resamples for all systems.

@@ -10,10 +10,10 @@
 
 For sentences on the command line, it prints a line for each paraphrase. For a file, or - for
 standard input, the columns are row (of the input, from 1), rank, source, paraphrase, and three
-judgements by the pair encoder, from 0 to 1: same (the same meaning), fluent (good Chinese), good (an editor would
-print it as a paraphrase). A sentence without a good enough paraphrase keeps its row, without one;
-standard error says how many there were. Exit codes: 0 done, 1 no sentence has a good enough
-paraphrase, 2 something to fix (one line says what).
+judgements by the pair encoder, from 0 to 1: same (the same meaning), fluent (good Chinese), good
+(an editor would print it as a paraphrase). A sentence without a good enough paraphrase keeps its
+row, without one; standard error says how many there were. Exit codes: 0 done, 1 no sentence has a
+good enough paraphrase, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations

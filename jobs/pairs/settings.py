@@ -297,9 +297,7 @@ def make_parser(method: str, description: str | None) -> argparse.ArgumentParser
 
 def _add_own(parser: argparse.ArgumentParser, shown: type[Method] | None) -> None:
     """Adds the options that only some methods have; help hides those that the shown one lacks."""
-    own = parser.add_argument_group(
-        "options of this method" if shown else "options of some methods"
-    )
+    own = parser.add_argument_group(f"options of {'this method' if shown else 'some methods'}")
     for name, field in BuildSettings.model_fields.items():
         before = len(own._group_actions)
         if name in OWN | {"target_lang"}:

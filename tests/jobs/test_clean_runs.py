@@ -101,7 +101,7 @@ def test_unreleased(root):
     publish(root, "g", 0)
     assert unreleased_runs(root) == ["a", "c", "d", "g"]
     publish(root, "h", 0, signature="another")
-    with pytest.raises(JobError, match="than run 'h': g; score_corpus"):
+    with pytest.raises(JobError, match="than run 'h': g; score their pairs"):
         unreleased_runs(root)
     assert unreleased_runs(f"{root}/elsewhere") == []
 

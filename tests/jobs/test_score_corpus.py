@@ -216,7 +216,7 @@ def test_published_run_is_refused_and_resume_does_nothing(run, score):
         assert resumed.code == 0
         assert "already published: nothing to do" in resumed.stdout
         assert said in resumed.stdout
-        assert ("other settings" in resumed.stdout) == bool(said)
+        assert ("settings differ" in resumed.stdout) == bool(said)
     assert snapshot(run.folder) == before
 
 

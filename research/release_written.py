@@ -24,14 +24,14 @@ import pandas as pd
 
 from gaixie.research.pair_encoder.examples import FOLLOWS
 from gaixie.research.pair_encoder.ratings import RATINGS, read_json_lines
-from gaixie.research.pair_encoder.sets import REWRITTEN_RATED, held_out
+from gaixie.research.pair_encoder.sets import REWRITTEN, REWRITTEN_RATED, held_out
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.reports import render
 
 OWN = Path(__file__).with_name("pair_encoder")
 CARD = OWN / "written_card.md.j2"
 KINDS = ("negation", "roles", "fact", "scope", "salad")
-EXCHANGED, REWRITTEN = 30_000, 40_000
+EXCHANGED, FIRST_REWRITTEN = 30_000, 40_000
 """First group numbers: of groups with exchanged participants, and of free rewrites."""
 TABLES = {
     "groups": "sentences that say the same: S0, then a light, a middle and two full rewordings",
@@ -75,8 +75,12 @@ def read_tables(data: Path) -> dict[str, pd.DataFrame]:
         for row in read_json_lines(path)
     ]
     exchanged, rewritten = (
-        [row | {"group": first + row["group"]} for row in read_json_lines(OWN / f"{name}.jsonl")]
-        for name, first in (("exchanged", EXCHANGED), ("rewritten", REWRITTEN))
+        [
+            row | {"group": first + row["group"]}
+            for path in paths
+            for row in read_json_lines(OWN / path)
+        ]
+        for paths, first in ((("exchanged.jsonl",), EXCHANGED), (REWRITTEN, FIRST_REWRITTEN))
     )
     source = {row["group"]: row["texts"][0] for row in written}
     groups = [(row["group"], row["domain"], row["texts"]) for row in written]
@@ -100,7 +104,8 @@ def read_tables(data: Path) -> dict[str, pd.DataFrame]:
         for kind, text in zip(row["kinds"], row["wrong"], strict=True)
     ]
     own = [
-        row | {"group": REWRITTEN + row["number"]} for row in read_json_lines(OWN / REWRITTEN_RATED)
+        row | {"group": FIRST_REWRITTEN + row["number"]}
+        for row in read_json_lines(OWN / REWRITTEN_RATED)
     ]
     rated = pd.DataFrame(read_json_lines(data / "written_rated.jsonl") + own)
     premises = [

@@ -16,6 +16,7 @@ from gaixie.research.fitting.pair_tables import read_table, source_hash
 from gaixie.research.pair_encoder.ratings import (
     HIGHEST,
     RATINGS,
+    components,
     on_one_scale,
     read_translated,
 )
@@ -204,7 +205,7 @@ def read_rated(settings: Rated, folder: Path) -> pd.DataFrame:
     rated = on_one_scale(rated, again, highest=1.0)
     # Normalised only now: a part is that of the text as it was written, for the encoder too.
     rated[["source", "paraphrase"]] = rated[["source", "paraphrase"]].map(normalise)
-    return rated.assign(group=rated["component"])
+    return rated.assign(group=components(rated["group"], rated["source"]))
 
 
 def _read_rated(settings: Rated, path: Path) -> pd.DataFrame:

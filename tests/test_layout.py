@@ -1,4 +1,4 @@
-"""The house rules of the tree: which part may import which, and what a feature's file holds."""
+"""The rules of the source tree: which part may import which, and which files a feature has."""
 
 import ast
 import subprocess
@@ -17,7 +17,7 @@ def python_files(part: str) -> list[Path]:
 
 @cache
 def imported(path: Path) -> set[str]:
-    """Dotted names of all that a file imports, inside functions too. Relative ones made absolute."""
+    """Returns the absolute dotted names of all that a file imports, also inside functions."""
     package = ("gaixie", *path.relative_to(ROOT).with_suffix("").parts[:-1])
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
@@ -32,7 +32,7 @@ def imported(path: Path) -> set[str]:
 
 
 def importers(part: str, forbidden: str) -> list[str]:
-    """Files of a part that import a package."""
+    """Returns the files of a part that import a package."""
     return [
         str(path.relative_to(ROOT))
         for path in python_files(part)
@@ -47,10 +47,10 @@ ROOMS = {
     "service": {"training", "jobs", "udfs"},
     "research": {"training", "jobs", "udfs", "service"},
 }
-"""The rooms, and what each may import of the others."""
+"""The rooms, and which others each may import."""
 
 ACROSS = {"service": {"jobs/show_run.py"}}
-"""Room -> files of other rooms that import it nevertheless: show_run --serve starts a service."""
+"""Exceptions by room: files of other rooms that import it, as show_run --serve starts a service."""
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -61,7 +61,7 @@ def test_imports_run_one_way(room):
 
 
 FLOORS = ("storage", "text", "features", "meaning", "paraphrase", "spscore", "metrics")
-"""The packages of udfs, from the ground up: each may import those before it."""
+"""The packages of udfs, from the ground up: each may import only those before it."""
 
 
 def test_udfs_has_these_packages():
@@ -89,7 +89,7 @@ PACKAGES = {
         "modeling": {"data"},
         "loop": {"data", "modeling", "cards"},
         "evaluation": {"modeling"},
-        "cards": {"loop", "modeling"},  # of the former how a log is read
+        "cards": {"loop", "modeling"},  # from loop only how a log is read
     },
     "service": {"browsing": set()},
     "research": {
@@ -109,7 +109,7 @@ PACKAGES = {
 """The packages of scripts, and which of their siblings each may import."""
 
 SHARED_MODULES = {"gaixie.jobs.errors", "gaixie.training.settings"}
-"""What lies beside the scripts and is none: how a job ends, the settings of training."""
+"""Modules beside the scripts that are no scripts: how a job ends, the settings of training."""
 
 SCRIPTS = {
     f"gaixie.{part}.{path.stem}"
@@ -124,7 +124,7 @@ def test_a_script_is_what_can_be_started():
     for name in SCRIPTS:
         source = (
             (ROOT / name.replace(".", "/")).with_suffix(".py").read_text("utf-8")
-        )  # by the link
+        )  # through the link
         started = source.partition('\nif __name__ == "__main__":\n')[2]
         assert started.splitlines()[-1].startswith("    sys.exit("), name
         assert ast.get_docstring(ast.parse(source)), name
@@ -133,7 +133,7 @@ def test_a_script_is_what_can_be_started():
 @pytest.mark.parametrize("part", PACKAGES)
 def test_nothing_imports_a_script(part):
     for path in python_files(part):
-        if path.parent.name != "benchmarks":  # which time what a script holds
+        if path.parent.name != "benchmarks":  # benchmarks time parts of scripts
             assert imported(path).isdisjoint(SCRIPTS), path
 
 
@@ -150,7 +150,7 @@ def test_packages_import_only_the_siblings_they_may(part):
 
 @pytest.mark.parametrize("part", [*ROOMS, "tests", "infra"])
 def test_all_is_imported_by_one_name(part):
-    """gaixie.udfs, never udfs: a module that is there twice has every class twice."""
+    """Code must import gaixie.udfs, never udfs: under two names, every class would exist twice."""
     assert [importers(part, name) for name in (*ROOMS, "conf")] == [[]] * 6
 
 
@@ -193,7 +193,7 @@ def test_import_pulls_in_neither_pyspark_nor_torch(modules):
     assert loaded.isdisjoint({"pyspark", "torch"})
     assert loaded.isdisjoint(
         {"lightgbm", "sklearn"}
-    )  # they take seconds, and only a fit needs them
+    )  # they take seconds to import, and only a fit needs them
     if modules == ["gaixie.udfs.metrics"]:
         assert loaded.isdisjoint({"transformers", "gensim", "nltk", "pandas"})
 

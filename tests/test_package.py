@@ -1,4 +1,4 @@
-"""What pip installs: one top-level package, beside whatever a user has in a project of theirs."""
+"""pip must install one top-level package, which clashes with nothing in a user's project."""
 
 import shutil
 import subprocess
@@ -40,7 +40,7 @@ def pip(*words: object) -> None:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory) -> Path:
-    """The tree as git has it: setuptools leaves folders where it builds."""
+    """Returns a copy of git's files, because setuptools leaves folders where it builds."""
     folder = tmp_path_factory.mktemp("source") / "tree"
     for part in ("gaixie", *ROOMS):
         ignored = shutil.ignore_patterns("__pycache__")

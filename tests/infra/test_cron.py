@@ -1,4 +1,4 @@
-"""infra/cron/run.sh really runs: one at a time, with a log, a lock and an alert."""
+"""infra/cron/run.sh must run one job at a time, with a log, a lock and an alert."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(shutil.which("flock") is None, reason="no flock 
 
 
 class Wrapper:
-    """run.sh with folders of its own, and an alert that writes down its calls."""
+    """run.sh with its own folders, and an alert that records its calls."""
 
     def __init__(self, folder: Path):
         self.logs, self.alerts = folder / "logs", folder / "alerts"
@@ -41,7 +41,7 @@ class Wrapper:
         )
 
     def run(self, *words, **environment) -> tuple[int, str]:
-        """(exit code, what it said)."""
+        """Returns (exit code, standard error)."""
         process = self.start(*words, **environment)
         out, error = process.communicate()
         assert out == ""
@@ -57,7 +57,7 @@ def wrapper(tmp_path) -> Wrapper:
 
 
 class Held:
-    """A job that says when it has begun, and ends when it is told to."""
+    """A job that reports its start, and ends when it is told to."""
 
     def __init__(self, folder: Path, script: str = 'echo begun >"$1"; read word <"$2"'):
         self.begun, self.end = folder / "begun", folder / "end"
@@ -66,7 +66,7 @@ class Held:
         self.command = ("sh", "-c", script, "job", self.begun, self.end)
 
     def wait(self) -> None:
-        assert self.begun.read_text() == "begun\n"  # blocks until the job opens it
+        assert self.begun.read_text() == "begun\n"  # blocks until the job opens the pipe
 
     def finish(self) -> None:
         self.end.write_text("now\n")
@@ -79,7 +79,7 @@ def test_never_twice_at_once(wrapper, tmp_path):
     code, said = wrapper.run("score", "true")
     assert code == 75
     assert said == "run.sh: score still runs; this start is skipped\n"
-    assert wrapper.run("release", "true")[0] == 0  # another job has a lock of its own
+    assert wrapper.run("release", "true")[0] == 0  # another job has its own lock
     job.finish()
     assert first.wait() == 0
     assert not wrapper.alerts.exists()
@@ -105,7 +105,7 @@ def test_killed_with_its_job_frees_the_lock(wrapper, tmp_path, how):
     job.wait()
     os.killpg(process.pid, how)
     assert process.wait() != 0
-    # the job holds the lock too, and may end after the wrapper
+    # the job also holds the lock, and may end after the wrapper
     wait_for(lambda: wrapper.run("score", "true") == (0, ""), "the lock")
 
 
@@ -124,7 +124,7 @@ def test_the_day_is_the_run_id(wrapper):
     assert wrapper.run("score", *words) == (0, "")
     assert "\n--run-id 20261122 --version 2026.11.22 a b\n" in wrapper.log("score")
     assert wrapper.run("score", "sh", "-c", "echo $FROM_SETTINGS")[0] == 0
-    assert "\nyes\n" in wrapper.log("score")  # the second run of a day goes on in its log
+    assert "\nyes\n" in wrapper.log("score")  # the second run of a day appends to the log
 
 
 def test_old_logs_go(wrapper):
@@ -149,4 +149,4 @@ def test_crontab_lines():
     assert len(entries) == 6
     for *fields, command in entries:
         assert croniter.is_valid(" ".join(fields), strict=True), fields
-        assert "%" not in command  # cron ends the command there
+        assert "%" not in command  # cron would end the command at a %

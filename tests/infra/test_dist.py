@@ -1,4 +1,4 @@
-"""The archive of infra/dist.py: unpacked by a cluster's nodes, it scores the rows of the checkout."""
+"""The archive of infra/dist.py, unpacked on a cluster's nodes, must score like the checkout."""
 
 import json
 import os
@@ -43,7 +43,7 @@ with open(report, "w") as file:
 
 @pytest.fixture(scope="module")
 def archive() -> Path:
-    """Built here, unless it is up to date."""
+    """Returns the archive, which is built unless it is up to date."""
     line = [sys.executable, ROOT / "infra" / "dist.py"]
     done = subprocess.run(line, capture_output=True, text=True)
     if done.returncode and OFFLINE.search(done.stderr):
@@ -57,7 +57,7 @@ def archive() -> Path:
 
 @pytest.fixture(scope="module")
 def unpacked(archive, tmp_path_factory) -> Path:
-    """As on the host that submits."""
+    """Returns the unpacked archive, as on the host that submits."""
     folder = tmp_path_factory.mktemp("opt")
     subprocess.run(["tar", "-xzf", archive, "-C", folder], check=True)
     return folder
@@ -106,10 +106,10 @@ def test_a_cluster_scores_from_the_archive_alone(archive, unpacked, cluster, spa
         assert len(own) > 50
         assert all(folder in file for file in own)
         for file in map(Path, files):
-            of_node = file.is_relative_to(SPARK_HOME)  # which stands for the Spark of a node
+            of_node = file.is_relative_to(SPARK_HOME)  # stands for a node's Spark
             assert of_node or not file.is_relative_to(ROOT), file
             assert of_node or not file.is_relative_to(sys.prefix), file
-    assert all("/work-" in files[0] for files in found["workers"])  # a worker's own copy
+    assert all("/work-" in files[0] for files in found["workers"])  # in a worker's own copy
     assert any(file.endswith("/jobs/scoring/chunks.py") for file in found["driver"])
 
     assert main([str(word) for word in arguments(tmp_path / "local")]) == 0  # in this process

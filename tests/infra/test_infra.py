@@ -1,4 +1,4 @@
-"""The files of infra/, by the tools that know their formats, and against what the jobs offer."""
+"""The files of infra/ must be valid by the tools of their formats, and match the jobs' options."""
 
 import importlib
 import os
@@ -167,7 +167,7 @@ def test_pod_refers_to_what_there_is(name):
                 pytest.fail(f"{one['name']} is not a reference")
         for one in container.get("envFrom", ()):
             assert one["configMapRef"]["name"] in maps
-    assert secrets == (1 if name == "gaixie-serve" else 2)  # its tokens; a pair of keys
+    assert secrets == (1 if name == "gaixie-serve" else 2)  # its tokens, or a pair of keys
     for volume in PODS[name]["volumes"]:
         if "configMap" in volume:
             assert volume["configMap"]["name"] in maps
@@ -184,7 +184,8 @@ def test_pod_refers_to_what_there_is(name):
     ("image", "extras"), [("score", ""), ("serve", "serve"), ("serve,train", "serve,train")]
 )
 def test_images_install_by_hash_what_was_tested(image, extras):
-    """Every requirement is locked, each with the SHA-256 of its files; infra/docker/locks.sh."""
+    """Every requirement must be locked with SHA-256 to the tested version; infra/docker/locks.sh
+    can be forgotten."""
     pattern = r"^([\w.-]+)==(\S+)(?: ; [^\\]*)? \\\n((?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)"
     text = (INFRA / f"docker/{image}.lock").read_text("utf-8")
     assert re.sub(pattern, "", text, flags=re.MULTILINE) == ""
@@ -201,7 +202,10 @@ def test_images_install_by_hash_what_was_tested(image, extras):
 
 
 def test_score_job_resumes_the_day_it_was_planned_for(tmp_path):
-    """Its command, with a spark-submit that prints what it is given."""
+    """A late or repeated job must use the planned day as its run id, or it would start another run.
+
+    spark-submit is a script that prints its arguments.
+    """
     (tmp_path / "spark-submit").write_text('#!/bin/sh\nfor word in "$@"; do echo "$word"; done\n')
     (tmp_path / "spark-submit").chmod(0o755)
     driver = PODS["gaixie-score"]["containers"][0]
@@ -252,11 +256,11 @@ def test_shell_script(path):
 
 
 def job_calls() -> list[tuple[str, str, list[str]]]:
-    """(file, job, options) of every call of a job, or a command of training, in the files of infra/."""
+    """Returns (file, script, options) of every call of one of our scripts in infra/."""
     calls = []
     for path in sorted(p for p in INFRA.rglob("*") if p.is_file() and p.suffix != ".pyc"):
         text = path.read_text("utf-8").replace("\\\n", " ")
-        text = re.sub(r"\n\s+- (?=\S)", " ", text)  # lists of YAML: a word a line
+        text = re.sub(r"\n\s+- (?=\S)", " ", text)  # YAML lists have one word per line
         for job, rest in re.findall(
             r"((?:jobs|training|service|research)[/.]\w+)(?:\.py)?((?: [^\n`|;&#\]]+)?)", text
         ):
@@ -287,7 +291,7 @@ def test_jobs_have_the_options_that_infra_gives_them(job):
 
 @pytest.fixture
 def dist(monkeypatch):
-    """infra/dist.py as a module."""
+    """Returns infra/dist.py as a module."""
     monkeypatch.syspath_prepend(INFRA)
     return importlib.import_module("dist")
 
@@ -296,6 +300,6 @@ def test_archive_runs_on_the_python_of_the_nodes(dist, tmp_path):
     dist.point_at(tmp_path, Path("/usr"))
     assert os.readlink(tmp_path / "bin" / dist.PYTHON) == f"/usr/bin/{dist.PYTHON}"
     assert "home = /usr/bin\n" in (tmp_path / "pyvenv.cfg").read_text()
-    dist.point_at(tmp_path, Path(sys.base_prefix))  # and back, to install something
+    dist.point_at(tmp_path, Path(sys.base_prefix))  # back again, as for installing a package
     done = passes(tmp_path / "bin" / "python", "-c", "import sys; print(sys.prefix)")
     assert done == f"{tmp_path}\n"

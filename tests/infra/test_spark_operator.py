@@ -1,4 +1,4 @@
-"""The SparkApplication of infra/spark-operator, and what the driver's pod of cluster mode runs."""
+"""The SparkApplication of infra/spark-operator, and the command of its driver's pod."""
 
 import json
 import os
@@ -20,7 +20,7 @@ ENTRYPOINT = ROOT / "infra/docker/entrypoint.sh"
 
 @pytest.fixture(scope="module")
 def objects() -> dict[tuple[str, str], dict]:
-    """What kustomize makes of the folder."""
+    """Returns the objects that kustomize makes from the folder."""
     if (kubectl := shutil.which("kubectl")) is None:
         pytest.skip("kubectl is not installed")
     line = [kubectl, "kustomize", str(FOLDER)]
@@ -36,14 +36,14 @@ def test_the_application_takes_the_place_of_the_cron_job(objects):
     spec = application["spec"]
     [settings] = spec["driver"]["configMaps"]
     assert ("ConfigMap", settings["name"]) in objects
-    assert settings["name"] != "gaixie-score"  # kustomize added a hash, here too
+    assert settings["name"] != "gaixie-score"  # kustomize must add its hash here too
     for name, container in (("driver", "spark-kubernetes-driver"), ("executor", "executor")):
         pod = spec[name]["template"]["spec"]
         assert ("ServiceAccount", spec[name]["serviceAccount"]) in objects
         [one] = pod["containers"]
         assert one["name"] == container
         assert ("ConfigMap", one["envFrom"][0]["configMapRef"]["name"]) in objects
-        one["image"] = spec["image"]  # which the operator puts there
+        one["image"] = spec["image"]  # the operator sets it
         whole = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": name}}
         whole["template"] = spec[name]["template"]
         kubernetes_validate.validate(whole, kubernetes_validate.latest_version(), strict=True)
@@ -74,8 +74,11 @@ appender.console.layout.pattern = of the platform: %p %m%n
 @pytest.mark.spark
 @pytest.mark.long
 def test_the_driver_of_cluster_mode(tmp_path):
-    """Its pod's command, with a local master for Kubernetes: from a folder that has nothing of what
-    was submitted, with the log that the platform has set up."""
+    """The pod's command must score from another folder and keep the platform's log settings.
+
+    In cluster mode the driver starts without the submitter's working folder. A local master stands
+    for Kubernetes.
+    """
     for name in ("conf", "tmp", "elsewhere"):
         (tmp_path / name).mkdir()
     (tmp_path / "conf/log4j2.properties").write_text(PLATFORM)
@@ -107,4 +110,4 @@ def test_the_driver_of_cluster_mode(tmp_path):
     manifest = json.loads((tmp_path / "out/runs/r/manifest.json").read_text("utf-8"))
     assert sum(rows["scored"] for rows in manifest["rows"].values()) == 288
     assert said.count("of the platform: INFO") > 50
-    assert "of the platform: INFO Successfully stopped SparkContext" in said  # to the end
+    assert "of the platform: INFO Successfully stopped SparkContext" in said  # logged to the end

@@ -1,4 +1,4 @@
-"""research/analyse_human_evaluation.py: ratings and ranks, against figures worked by hand."""
+"""research/analyse_human_evaluation.py must give the figures worked out by hand."""
 
 import json
 
@@ -11,7 +11,7 @@ from gaixie.research.analyse_human_evaluation import analyse, holm, main, signed
 
 
 def ratings() -> pd.DataFrame:
-    """Three systems, of which c is the best by far and a and b are alike; two annotators who agree."""
+    """Returns ratings by two annotators who agree: system c is far better; a and b are alike."""
     draw = np.random.default_rng(0)
     rows = []
     for item in range(40):
@@ -27,7 +27,7 @@ def ratings() -> pd.DataFrame:
 def test_holm_and_signed_ranks_by_hand():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.5, 0.9]) == [1.0, 1.0]
-    # All of six differences positive: two of the 2^6 arrangements of signs are so extreme.
+    # All six differences are positive; two of the 2^6 arrangements of signs are as extreme.
     assert signed_ranks(np.array([1.0, 2, 3, 4, 5, 6])) == pytest.approx(2 / 64)
     assert signed_ranks(np.zeros(4)) == 1
     apart = np.random.default_rng(0).normal(0.3, 1, 40)
@@ -50,7 +50,7 @@ def test_systems_are_told_apart_where_they_differ():
 
 
 def test_a_mean_is_over_items_and_a_deviation_over_answers():
-    """An item that ten people rated weighs as much as one that a single one did."""
+    """An item that ten people rated must weigh as much as an item that one person rated."""
     rows = [("1", "a", str(k), 5) for k in range(10)] + [("2", "a", "0", 1)]
     rows += [("1", "b", "0", 3), ("2", "b", "0", 3)]
     table = pd.DataFrame(rows, columns=["item", "system", "annotator", "x"])
@@ -60,7 +60,8 @@ def test_a_mean_is_over_items_and_a_deviation_over_answers():
 
 
 def test_sheets_one_for_each_annotator(tmp_path):
-    """MCTS, Table 6: the average of the criteria is one more."""
+    """Several sheets must join, with the criteria's average as a further criterion (MCTS, Table
+    6)."""
     sheets = []
     for annotator, rows in ratings().groupby("annotator"):
         sheets.append(str(tmp_path / f"{annotator}.csv"))

@@ -27,7 +27,7 @@ METRICS = ["spscore", "self-bleu", "rouge-1", "rouge-1-free", "pinc", "edit-dist
 
 @pytest.fixture(scope="module")
 def graded(examples) -> pd.DataFrame:
-    """The annotated examples, each source with its own paraphrase and its neighbour's."""
+    """Returns annotated examples; each source has its own paraphrase and its neighbour's."""
     rows = examples[["source", "paraphrase", "rated"]].rename(columns={"rated": "human"})
     other = rows.assign(paraphrase=np.roll(rows["paraphrase"], 1), human=0.0)
     table = pd.concat([rows, other], ignore_index=True)
@@ -35,7 +35,7 @@ def graded(examples) -> pd.DataFrame:
 
 
 def write(folder: Path, graded: pd.DataFrame) -> Path:
-    """Data, and settings for it: a set of grades, one of labels."""
+    """Writes a set of grades and a set of labels, with settings for them."""
     table = graded.assign(number=7)
     table.to_json(folder / "graded.jsonl", orient="records", lines=True, force_ascii=False)
     labels = graded.assign(human=(graded["human"] > 0.5).astype(int))
@@ -60,7 +60,7 @@ def folder(tmp_path, graded) -> Path:
 
 @pytest.fixture(scope="module")
 def compared(graded, tmp_path_factory) -> Path:
-    """A folder with what compare leaves in it. Read only."""
+    """Returns a folder with the output of compare; read-only."""
     folder = write(tmp_path_factory.mktemp("compared"), graded)
     with redirect_stdout(io.StringIO()) as said:
         compare(folder)
@@ -114,7 +114,7 @@ def test_figures_of_the_definition(compared, graded):
 
 
 def test_the_best_metric_comes_first(compared):
-    """By its own direction: Self-BLEU's correlation counts turned round."""
+    """Order must respect each metric's direction: lower Self-BLEU is better, so its sign flips."""
     result = read(compared)
     for each in result["data_sets"]:
         main_one = each["statistic"]
@@ -142,7 +142,10 @@ def test_what_is_there_is_not_scored_again(compared, tmp_path):
 
 
 def test_weights_are_chosen_where_nothing_is_reported(folder, graded):
-    """Human scores follow iBLEU's alpha 0.7 on a tenth of the sources and its opposite elsewhere."""
+    """A weight must be tuned only on rows that are not reported.
+
+    Human scores follow iBLEU with alpha 0.7 on a tenth of the sources, and its opposite elsewhere.
+    """
     sides = [list(graded[name]) for name in ("source", "paraphrase", "reference")]
     scores = load_metric("ibleu:alpha=0.7").sentence_scores(Pairs.of(*sides))
     tenth = source_share(graded["source"], "tune") < 0.1
@@ -156,7 +159,7 @@ def test_weights_are_chosen_where_nothing_is_reported(folder, graded):
 
 
 def test_a_fixed_weight_is_not_tuned_away(folder):
-    """Rows of one metric with other settings stand under their own names."""
+    """A metric with other settings must keep them, and its own row in the table."""
     result = compare(folder, "--sets", "graded", "--metrics", "ibleu,ibleu:alpha=0,bleu")
     row = rows_of(result, "graded")["ibleu:alpha=0"]
     assert row["title"] == "iBLEU (alpha=0)"
@@ -184,8 +187,11 @@ def test_a_limit_keeps_whole_sources(folder, graded):
 
 
 def test_attribution_by_hand():
-    """Sources a and b. Of a, candidates 0 and 1 diverge alike and differ in meaning (S_sim), 1 and 2 are
-    alike in meaning and diverge by 0.2 (S_div1, d = 0.32); of b, 3 and 4 belong to S_sim, too."""
+    """Subsets and correlations must equal those worked out by hand.
+
+    Candidates 0 and 1 of source a diverge alike and differ in meaning (S_sim); 1 and 2 are alike in
+    meaning and diverge by 0.2 (S_div1, d = 0.32). Candidates 3 and 4 of source b are in S_sim too.
+    """
     human = [1.0, 0.2, 0.6, 0.1, 0.6]
     table = pd.DataFrame({"source": [*"aaabb"], "human": human})
     divergence = np.array([0.30, 0.32, 0.52, 0.50, 0.51])
@@ -193,8 +199,8 @@ def test_attribution_by_hand():
     metric = np.array([0.7, 0.4, 0.9, 0.6, 0.5])
     found = subsets(divergence, similarity, table, {"m": metric})
     assert [part["pairs"] for part in found.values()] == [2, 1, 1, 0]
-    # Differences of human scores 0.8 and -0.5, of the metric 0.3 and 0.1: the metric has the second pair
-    # the wrong way round. Σ ab / √(Σ a² Σ b²), each pair in both orders.
+    # Human scores differ by 0.8 and -0.5, the metric's by 0.3 and 0.1: the metric has the second
+    # pair in the wrong order. r is Σ ab / √(Σ a² Σ b²), with each pair in both orders.
     r = (0.8 * 0.3 - 0.5 * 0.1) / np.sqrt((0.8**2 + 0.5**2) * (0.3**2 + 0.1**2))
     assert found["S_sim"]["pearson"]["m"].score == pytest.approx(r)
     a, b = np.array([0.8, -0.5, -0.8, 0.5]), np.array([0.3, 0.1, -0.3, -0.1])
@@ -221,7 +227,7 @@ def test_the_bounds_of_the_subsets(divergence, similarity, member):
 
 
 def test_meaning_is_judged_by_a_sentence_encoder(graded):
-    """By ``similarity``, whatever else there is; without it there are no subsets."""
+    """Subsets must depend on ``similarity`` alone; without that metric there are none."""
     data_set, every = DataSet(name="g", path="graded.jsonl"), np.ones(len(graded), bool)
     config = Config(metrics={}, data_sets=[data_set], samples=5)
     values = np.random.default_rng(0).random((2, len(graded)))

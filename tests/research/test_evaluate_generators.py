@@ -1,4 +1,4 @@
-"""Generators: neighbours and paraphrases by hand, four networks that learn, a run that goes on."""
+"""Generators: neighbours and paraphrases by hand, four networks that learn, a run that resumes."""
 
 import json
 
@@ -36,7 +36,7 @@ def vectors(tmp_path_factory) -> str:
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory) -> str:
-    """Reviews that one word decides."""
+    """Returns reviews whose label one word decides."""
     rng = np.random.default_rng(0)
     rows = ["label,review"]
     for number in range(240):
@@ -68,7 +68,7 @@ def test_reviews_are_split_by_text(table):
 
 
 def test_by_review_as_in_table_3():
-    """The metric of a paraphrase against the probability of its label, over the test reviews alone."""
+    """Scores must correlate with the probability of the label over the test reviews alone."""
     rng = np.random.default_rng(0)
     score, noise = rng.normal(size=(2, 60))
     scores = {"PG1": {"weem4pg": score}}

@@ -1,4 +1,4 @@
-"""Fitting SPScore-zh: reading, negatives, folds that keep groups apart, and the folder it writes."""
+"""Fitting SPScore-zh: reading, negatives, folds that keep groups apart, and the written folder."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ RATINGS = list(data.RATINGS)
 
 @pytest.fixture(scope="module")
 def ratings(tmp_path_factory):
-    """The first 80 example pairs, with their annotations as ratings; fluency is not annotated."""
+    """Returns the first 80 example pairs with annotations as ratings; fluency has none."""
     pairs = pd.read_json(EXAMPLES, lines=True).head(80)
     table = pd.DataFrame(
         {
@@ -44,7 +44,7 @@ def ratings(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def fitted(ratings, tmp_path_factory):
-    """The folder of a fit of both tiers."""
+    """Returns the folder of a fit of both tiers."""
     folder = tmp_path_factory.mktemp("fitted")
     line = ["--input", str(ratings), "--output", str(folder), "--folds", "2", "--seeds", "1"]
     assert fit_spscore.main(line) == 0
@@ -103,7 +103,8 @@ def test_the_parts_of_a_fit_are_those_of_the_encoder(ratings, tmp_path):
 
 
 def test_one_expert_score_coarse_rows_and_a_test_part(ratings, tmp_path):
-    """CSPC, sections 3.1 and 4.1: a score from 0 to 5 or a label, and a part that no fit sees."""
+    """A fit must take one score from 0 to 5 or a label, and leave the test part unseen (CSPC,
+    sections 3.1 and 4.1)."""
     table = pd.read_csv(ratings)
     table["expert"], table["coarse"] = table["overall"], table.index % 5 == 0
     table.loc[table["coarse"], "expert"] = (table["overall"] >= 3).astype(int)
@@ -128,14 +129,15 @@ def test_one_expert_score_coarse_rows_and_a_test_part(ratings, tmp_path):
     with pytest.raises(ValueError, match="row 1 has 2, expected a number from 0 to 5, at most 1"):
         data.read_rated(settings, Path())
     rows = {row["label"]: row["real"] for row in evaluated["ablation"]}
-    # One seed, as the fit has here: without nothing, the ablation is the cross-validation itself.
+    # One seed, like the fit here: an ablation that removes nothing is the cross-validation itself.
     expected = evaluated["correlations"]["real"]["spscore"]
     assert rows["nothing"] == {name: expected[name] for name in rows["nothing"]}
     assert rows["nothing"]["pearson"] != rows["lr"]["pearson"]
 
 
 def test_the_ablation_leaves_out_what_it_says(material, monkeypatch):
-    """CSPC, Table 3: each feature, then the paper's three groups; one seed; the rating of the whole."""
+    """The ablation must remove each feature, then each of the paper's three groups (CSPC, Table 3);
+    it uses one seed and the rating overall."""
     config, found = material
     made = []
 
@@ -227,7 +229,7 @@ def test_no_group_is_on_both_sides_of_a_fold(material):
 
 
 def test_weights_and_bounds(material):
-    """Written pairs have their share of the weight; a negative is never worth more than its pair."""
+    """Written pairs must get their share of the weight; a negative must not exceed its pair."""
     config, found = material
     share = found.rows.weight[found.written].sum() / found.rows.weight.sum()
     assert share == pytest.approx(config.rated.written_share)
@@ -295,7 +297,7 @@ def test_tier_full_learns_from_pairs_that_the_encoder_never_saw(ratings, fitted,
     line = ["--input", str(ratings), "--output", str(fitted), "--folds", "2", "--seeds", "1"]
     assert fit_spscore.main([*line, "--tier", "full"]) == 0
     model = SPScore.load(fitted / "full")
-    assert model.core == str(fitted / "core")  # fitted to these ratings, not the one that ships
+    assert model.core == str(fitted / "core")  # the core fitted here, not the shipped one
     source, paraphrase = "他昨天在北京买了三本好书。", "三本好书是他昨天在北京买的。"
     assert model.judge([source], [paraphrase]).notna().all(axis=None)
     unseen = (read_parts(ratings) != "encoder").sum()

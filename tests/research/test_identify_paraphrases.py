@@ -1,4 +1,4 @@
-"""Identification: thresholds and labels by hand, a training that goes on, the folder as a metric."""
+"""Identification: thresholds and labels by hand, a training that resumes, the model as a metric."""
 
 import json
 import shutil
@@ -29,7 +29,8 @@ def test_f1_accuracy_and_threshold():
     assert (f1(label, said), accuracy(label, said)) == (0.5, 0.5)
     assert f1(label, ~label) == 0
     probability = np.array([0.9, 0.3, 0.4, 0.1])
-    # above 0.2: 2 of 3 right, none missed, F1 0.8; above 0.65: 1 of 1, one missed, 2/3; all: 2/3
+    # above 0.2: 2 of 3 right, none missed, F1 0.8; above 0.65: 1 of 1 right, one missed, F1 2/3;
+    # all: F1 2/3
     assert best_threshold(label, probability) == pytest.approx(0.2)
     assert best_threshold(np.array([True, True]), np.array([0.3, 0.3])) < 0.3
 
@@ -44,7 +45,7 @@ def test_a_half_is_judged_by_the_other():
 
 
 def test_labels_that_a_teacher_doubts():
-    """MultiPIT, section 3.2: where P(label) <= λ; here 0.25, 0.35 and 0.8, so 0.35 is doubted at 0.35."""
+    """A label is doubtful if P(label) <= λ (MultiPIT, section 3.2), so 0.35 is doubted at 0.35."""
     noisy = labelled(("a", "b", 1), ("c", "d", 0), ("e", "f", 1))
     said = np.array([0.25, 0.65, 0.8])
     assert cleaned(noisy, said, "keep", -1).label.tolist() == [1, 0, 1]
@@ -67,7 +68,7 @@ def test_ties_of_crowd_judgements_are_left_out(tmp_path):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> Path:
-    """Pairs are paraphrases where they begin with the same character. Read only."""
+    """Returns pairs that are paraphrases if they begin with the same character; read-only."""
     folder = tmp_path_factory.mktemp("data")
     rng = np.random.default_rng(0)
     for name, sources in (("one", 40), ("other", 30)):
@@ -107,7 +108,7 @@ def test_a_finished_training_is_loaded(data, encoder, tmp_path):
         report = json.loads((tmp_path / output / "identification.json").read_text("utf-8"))
         found.append((report["report"], weights.stat().st_mtime_ns))
     assert found[0] == found[2]
-    assert found[0][0] == found[1][0]  # the same training gives the same model
+    assert found[0][0] == found[1][0]  # the same training gave the same model
     assert found[0][0]["half"]["pairs"] > 10
 
 
@@ -134,7 +135,7 @@ def test_members_are_averaged_in_report_and_metric(data, encoder, tmp_path):
     metric = load_metric(f"identification:model={model}:both=false")
     folders = [model, model / "member-1", model / "member-2"]
     assert metric.signature().count("member:member-") == 2
-    copies = [tmp_path / f"copy-{k}" for k in range(3)]  # the first without the others in it
+    copies = [tmp_path / f"copy-{k}" for k in range(3)]  # the first without its other members
     alone = []
     for folder, copy in zip(folders, copies, strict=True):
         shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("member-*"))
@@ -143,7 +144,7 @@ def test_members_are_averaged_in_report_and_metric(data, encoder, tmp_path):
     odds = np.exp(np.mean([np.log(p / (1 - p)) for p in alone], axis=0))
     assert metric.sentence_scores(pairs) == pytest.approx(odds / (1 + odds), rel=1e-5)
 
-    # Fewer of them: what is no longer a member is gone.
+    # With fewer members, the surplus folders are removed.
     assert main(line(data, encoder, model, "--members", "2")) == 0
     assert sorted(path.name for path in model.glob("member-*")) == ["member-1"]
 
@@ -157,14 +158,14 @@ def test_noisy_labels(data, encoder, tmp_path):
     scores = [row["on_held_out"]["f1"]["score"] for row in noise["tried"]]
     assert scores[noise["chosen"]] == max(scores)
     assert noise["tried"][1]["pairs"] == noise["tried"][3]["pairs"] == sum(noise["histogram"]) == 90
-    # What is left out at 0.5 is what the lower half of the histogram holds.
+    # λ = 0.5 leaves out the pairs in the lower half of the histogram.
     assert noise["tried"][2]["pairs"] == sum(noise["histogram"][5:])
     epochs = {
         name: json.loads((tmp_path / f"model.parts/{name}/training.json").read_text())["recipe"]
         for name in ("teacher", "keep")
     }
     assert (epochs["teacher"]["epochs"], epochs["keep"]["epochs"]) == (1, 2)
-    # Of n pairs with p paraphrases, calling all of them one has F1 2p / (n + p).
+    # With p paraphrases among n pairs, calling every pair a paraphrase has F1 2p / (n + p).
     held = noise["tried"][0]["on_held_out"]
     every = 2 * held["paraphrases"] / (held["pairs"] + held["paraphrases"])
     assert f"has {every:.3f}\nthere" in (output / "identification.md").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""The real model, unpacked once; it needs half a gigabyte of disk while these tests run."""
+"""Tests the real model, unpacked once; they need half a gigabyte of disk while they run."""
 
 import json
 import shutil
@@ -50,19 +50,19 @@ def folder(tmp_path_factory):
     assert main(["--output", str(folder)]) == 0
     yield str(folder)
     load_encoder.cache_clear()
-    shutil.rmtree(folder)  # too much to keep with the folders of earlier runs
+    shutil.rmtree(folder)  # too large to keep among pytest's folders
 
 
 @pytest.fixture(scope="module")
 def vocabulary(packed) -> tuple[dict[str, int], int, float]:
-    """Numbers of the pieces, characters of the longest, score of the lowest."""
+    """Returns the ids of the pieces, the longest piece's length, and the lowest score."""
     pieces = packed.unigram.pieces
     numbers = {piece: k for k, (piece, _) in enumerate(pieces)}
     return numbers, max(map(len, numbers)), min(score for _, score in pieces)
 
 
 def viterbi(unigram: Unigram, vocabulary: tuple, text: str) -> list[int]:
-    """Token numbers as the package's engine finds them (tok_content in its e5.c)."""
+    """Returns token ids as the package's engine finds them (tok_content in its e5.c)."""
     text = "".join(unigram.characters.get(character, character) for character in text)
     while "  " in text:
         text = text.replace("  ", " ")
@@ -70,7 +70,7 @@ def viterbi(unigram: Unigram, vocabulary: tuple, text: str) -> list[int]:
     text = text if text.startswith("▁") else f"▁{text}"
     numbers, longest, lowest = vocabulary
     unknown = lowest - 10
-    best = [(0.0, 0, 0)] + [(-np.inf, 0, 0)] * len(text)  # score, start and number of the last one
+    best = [(0.0, 0, 0)] + [(-np.inf, 0, 0)] * len(text)  # score, start and id of the last piece
     for start in range(len(text)):
         for end in range(start + 1, min(start + longest, len(text)) + 1):
             number = numbers.get(text[start:end], unigram.special["unk"])
@@ -93,8 +93,8 @@ def viterbi(unigram: Unigram, vocabulary: tuple, text: str) -> list[int]:
 
 
 def test_blocks_of_four_bits():
-    # Scale 0.5 (0x3800), bytes 0x01, 0x12, …: low halves are weights 0–15, high halves 16–31,
-    # each less 8. Byte 0x9F at place 3: weight 3 is (15 − 8) / 2 = 3.5, weight 19 (9 − 8) / 2.
+    # Scale 0.5 (0x3800), bytes 0x01, 0x12, …: low halves are weights 0–15, high halves 16–31, each
+    # minus 8. Byte 0x9F at place 3: weight 3 is (15 − 8) / 2 = 3.5, weight 19 is (9 − 8) / 2.
     block = bytes([0x00, 0x38, 0x01, 0x12, 0x88, 0x9F, *[0x88] * 12])
     tensor = Packed({}, 0.0, None, np.frombuffer(block, np.uint8), {"w": (1, 32, 0)}).tensor("w")
     wanted = np.zeros(32)
@@ -137,7 +137,7 @@ def test_normaliser_agrees_with_the_package_s_table(folder, packed):
         assert normalise(character) == wanted, hex(ord(character))
     others = map(chr, [*range(0x20, 0xD800), *range(0xE000, 0xFDD0), *range(0xFDF0, 0x20000)])
     changed = [c for c in others if c not in table and normalise(c) != c]
-    # What is left came into Unicode after the package's table was made.
+    # The remaining characters entered Unicode after the package's table was made.
     assert all(unicodedata.normalize("NFKC", c) != c for c in changed)
     assert len(changed) < 80
 

@@ -1,5 +1,5 @@
-"""Kneser-Ney against a slow dictionary of its definition, the packed model against the unpacked one,
-and the command."""
+"""Kneser-Ney must equal its definition in slow dictionaries, the packed model the unpacked one;
+and the command must work."""
 
 import json
 import math
@@ -77,7 +77,7 @@ def stream_of(sentences: list[Gram]) -> np.ndarray:
 
 
 def names(grams: list[kn.Grams]) -> list[list[Gram]]:
-    """The character numbers of each n-gram, by order."""
+    """Returns the character ids of each n-gram, by order."""
     found: list[list[Gram]] = [[(k,) for k in range(len(grams[0].first))]]
     for order in grams[1:]:
         rows = zip(order.first.tolist(), order.suffixes.tolist(), strict=True)
@@ -92,7 +92,7 @@ sentences_of_numbers = st.lists(
 
 
 def chain(count: int, seed: int = 3, size: int = SIZE) -> list[Gram]:
-    """Sentences in which some characters follow others more often."""
+    """Returns sentences in which some characters follow others more often."""
     chance = np.random.default_rng(seed)
     numbers = np.arange(FIRST_CHARACTER, size)
     following = chance.dirichlet(np.full(len(numbers), 0.4), len(numbers))
@@ -133,7 +133,7 @@ def check_estimates(sentences: list[Gram], order: int, size: int) -> Dictionary:
 
 
 class Backing:
-    """Probabilities from a model's n-grams and backoffs, in dictionaries."""
+    """Computes probabilities from a model's n-grams and backoffs, in dictionaries."""
 
     def __init__(self, grams: list[kn.Grams], model: kn.Model, kept: list[np.ndarray | None]):
         self.logs: dict[Gram, float] = {}
@@ -171,7 +171,7 @@ def test_pruning_drops_the_rare_and_what_loses_least():
     assert all(mask.all() for mask in all_kept[1:])
     assert roomy < 10_000
     frequent, _ = kn.choose(grams, shares, [1, 1, 2, 3], 10_000)
-    # An n-gram that is too rare stays only as the context of one that is not: none is rarer.
+    # A rare n-gram stays only as the context of a frequent one, which is impossible here.
     for k, least in ((1, 1), (2, 2), (3, 3)):
         assert (frequent[k] == (grams[k].occurrences >= least)).all()
     few, buckets = kn.choose(grams, shares, [1, 1, 1, 1], 4)
@@ -204,12 +204,12 @@ def test_the_packed_model_is_the_unpacked_one_within_half_a_step():
             steps = arrays["scales"][k - 1].tolist()
             assert abs((found[0] - 1) * steps[0] - backing.logs[gram]) <= half[0]
             assert abs(found[1] * steps[1] - backing.backoffs.get(gram, 0)) <= half[1]
-    # Half full, so that next to nothing is lost to full buckets.
+    # The table is half full, so almost nothing is lost to full buckets.
     assert lost < 0.01 * sum(map(len, hashes[1:]))
 
 
 def unpack(arrays: dict[str, np.ndarray], buckets: int):
-    """A function from a hash to (code of the log probability, of the backoff)."""
+    """Returns a function from a hash to (code of the log probability, code of the backoff)."""
     slots = arrays["slots"].reshape(buckets, WAYS)
 
     def find(value: np.uint64) -> tuple[int, int] | None:
@@ -260,7 +260,7 @@ def test_it_makes_a_model_that_loads(corpus, tmp_path, capsys):
     assert manifest["sources"] == ["made up, CC0"]
     assert manifest["inputs"] == ["corpus.parquet:text"]
     assert str(tmp_path) not in (output / MANIFEST).read_text()
-    # The same input gives the same bytes, where it may be overwritten.
+    # With --overwrite, the same input gives the same bytes.
     arguments = ["--input", corpus, "--output", output, "--source", "made up, CC0"]
     before = {path.name: path.read_bytes() for path in output.iterdir()}
     assert run(*arguments) == 2
@@ -279,7 +279,7 @@ def test_other_orders_and_a_bound_on_the_size(tmp_path, order):
     assert run("--input", corpus, "--output", output, *arguments) == 0
     size = sum(path.stat().st_size for path in output.iterdir())
     assert size <= 1_000_000
-    if order == 6:  # more n-grams than fit
+    if order == 6:  # there are more n-grams than fit
         assert size > 980_000
     assert LanguageModel.load(output).order == order
 

@@ -1,4 +1,4 @@
-"""Making word vectors: counting, reducing, the folder, and what is said of bad input."""
+"""Making word vectors: counting, reducing, the folder, and messages about bad input."""
 
 from collections import Counter
 

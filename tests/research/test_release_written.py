@@ -1,4 +1,4 @@
-"""The release of what was written here, as it lies in the repository."""
+"""The release of the written data must match what the repository holds."""
 
 from pathlib import Path
 

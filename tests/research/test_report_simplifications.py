@@ -1,4 +1,4 @@
-"""The report of simplifications: figures of a small set by hand, MCTS's own, and what is refused."""
+"""The report of simplifications: a small set by hand, MCTS's figures, and refused input."""
 
 import json
 from pathlib import Path
@@ -39,11 +39,11 @@ def test_a_small_set_by_hand(folder):
     assert result["systems"]["a person"]["sari"]["score"] == pytest.approx(sum(people) / 2)
     # 他 罹患 疾病 。 我 很 高兴 。: 他 我 很 高兴 are of levels 1 to 3
     assert result["systems"]["source"]["hsk-easy"]["score"] == pytest.approx(50)
-    # 他 罹患 疾病: levels 1, 8 and 6; 我 很 高兴: 1. The first alone is of level 3.54 or more
+    # 他 罹患 疾病: levels 1, 8 and 6; 我 很 高兴: 1. Only the first reaches level 3.54
     choice = result["choice"]["source"]
     assert choice["level"]["score"] == pytest.approx((15 / 3 + 1) / 2)
     assert choice["kept"]["score"] == pytest.approx(50)
-    # 他病, a word to the segmenter, is in no list: one reference of four
+    # one reference of four has 他病, one word to the segmenter, which no list has
     assert result["choice"]["a person"]["kept"]["score"] == pytest.approx(25)
     text = (folder / "out/simplifications.md").read_text("utf-8")
     assert "| ours | " in text
@@ -75,7 +75,7 @@ def test_a_system_that_is_none(folder, refused, system):
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the shared corpora in {DATA}")
 def test_mcts(tmp_path):
-    """The levels are those that the paper's own script finds; SARI and BLEU are near its test part."""
+    """HSK levels must equal the paper's own script's; SARI and BLEU are near its test figures."""
     line = ["--data", str(DATA), "--output", str(tmp_path), "--samples", "100"]
     assert main(line) == 0
     result = json.loads((tmp_path / "simplifications.json").read_text("utf-8"))["systems"]

@@ -1,4 +1,4 @@
-"""The page of other papers' figures: parts that are there, parts that are left out, diversity by hand."""
+"""The page of papers' figures: sections present or left out, and diversity by hand."""
 
 import json
 
@@ -16,11 +16,11 @@ def test_diversity_by_hand():
         {"a b c d": ["a b c d", "w x y z", "w x y z", "b c d e"], "one": ["two"]},
         *(2, None, "13a", 20),
     )
-    assert (found["sources"], found["paraphrases"]) == (1, 2)  # not itself, and nothing twice
+    assert (found["sources"], found["paraphrases"]) == (1, 2)  # no copy of the source, no duplicate
     row = {name: value["score"] for name, value in found["rows"]["Self-BLEU"].items()}
     assert row["min"] == 0
     assert row["max"] == pytest.approx(2 * row["mean"]) == pytest.approx(2 * row["sd"])
-    # Exactly as many as are asked for are all taken: 100 and 0, of which 50 is the mean and the sd.
+    # Exactly ``count`` paraphrases are all taken: 100 and 0, whose mean and sd are 50.
     given = {"a b c d": ["a b c d", "w x y z"], "e f g h": ["i j k l", "i j k l"]}
     row = human_diversity(given, 2, None, "13a", 20)["rows"]["Self-BLEU"]
     assert [row[name]["score"] for name in ("min", "mean", "sd", "max")] == [0, 25, 25, 50]
@@ -29,7 +29,7 @@ def test_diversity_by_hand():
 
 
 def test_the_page(tmp_path, capsys):
-    """A section for each command whose figures are there."""
+    """The page must have a section for each command whose figures exist, and no other."""
     value = {"score": 0.9, "low": 0.8, "high": 1.0}
     rho = {"pairs": 9, "spearman": 0.4, "pearson": 0.5}
     rho |= {f"{kind}_{end}": 0.3 for kind in ("spearman", "pearson") for end in ("low", "high")}

@@ -19,7 +19,7 @@ SMALL = ["--vector-size", "16", "--min-count", "2", "--epochs", "3"]
 
 
 def sentences(count=300):
-    """Sentences of two topics that share no noun."""
+    """Returns sentences of two topics that share no noun."""
     choose = random.Random(0).choice
     topics = [("老师", "学生", "学校", "课本"), ("厨师", "米饭", "饭店", "蔬菜")]
     made = []
@@ -55,13 +55,13 @@ def test_folder(tmp_path, corpus, capsys):
     index, matrix = load(output)
     assert manifest["vocabulary"] == len(index) == 8 + 5
     assert matrix.shape == (13, 16)
-    assert list(index)[-1] in "老师学生学校课本厨师米饭饭店蔬菜"  # the rarest come last
+    assert list(index)[-1] in "老师学生学校课本厨师米饭饭店蔬菜"  # the rarest words come last
     score = WEEM4PG(str(output)).sentence_scores(Pairs.of(["老师好"], ["学生好"]))[0]
     assert 0 < score < 1
 
 
 def test_same_bytes_under_another_hash_seed(tmp_path, corpus):
-    """Two processes, as the order of Python's sets and dictionaries of strings must not matter."""
+    """Two processes must write the same bytes, whatever the order of Python's sets of strings."""
     written = []
     for seed in ("0", "1"):
         output = tmp_path / seed

@@ -2,8 +2,9 @@
 
   python ask_endpoint.py FOLDER URL SENTENCES [SETTING=VALUE ...]
 
-Reads FOLDER/sentences.txt, in pieces of as many lines as SENTENCES says, keeps the answers in FOLDER/answers, and writes
-FOLDER/pieces/NUMBER.json for each piece: [reason, source, paraphrase, parameters] for every candidate.
+Reads FOLDER/sentences.txt in pieces of SENTENCES lines, keeps the answers in FOLDER/answers, and
+writes FOLDER/pieces/NUMBER.json for each piece: [reason, source, paraphrase, parameters] of every
+candidate.
 """
 
 import json
@@ -20,11 +21,11 @@ from gaixie.jobs.pairs.llm.record import Record
 from gaixie.jobs.pairs.writing import Written
 
 FAST = {"backoff_seconds": 0.001, "max_backoff_seconds": 0.01}
-"""Settings of tests."""
+"""Settings that all tests use."""
 
 
 def ask(folder: Path, url: str, size: int, **given: object) -> Asking[int]:
-    """Answers the pieces that are missing; raises what Asking.run does."""
+    """Asks for the pieces that are missing; raises what Asking.run raises."""
     lines = (folder / "sentences.txt").read_text("utf-8").splitlines()
     (folder / "pieces").mkdir(exist_ok=True)
 
@@ -50,7 +51,7 @@ def ask(folder: Path, url: str, size: int, **given: object) -> Asking[int]:
 
 
 def written(folder: Path) -> list[Written]:
-    """What all pieces hold."""
+    """Returns the candidates of all pieces."""
     paths = sorted((folder / "pieces").glob("*.json"), key=lambda path: int(path.stem))
     return [Written(*row) for path in paths for row in json.loads(path.read_text("utf-8"))]
 

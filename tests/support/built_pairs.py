@@ -1,4 +1,4 @@
-"""What jobs/build_pairs.py wrote, as tests read it."""
+"""Reads the output of jobs/build_pairs.py for tests, and runs the job on the test cluster."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ def manifest(output: Path) -> PairsManifest:
 
 
 def table(output: Path, name: str) -> pd.DataFrame:
-    """A table of the output, its rows in order."""
+    """Reads a table of the output, its rows sorted."""
     partitioning = HIVE if name == "quarantine" else None
     files = ds.dataset(output / name, partitioning=partitioning, format="parquet")
     rows = files.to_table().to_pandas()
@@ -30,7 +30,7 @@ def table(output: Path, name: str) -> pd.DataFrame:
 
 
 def on_cluster(spark_submit, jars: str, store: ObjectStore, words: str) -> None:
-    """Runs a script of jobs on the test's cluster, with the credentials of its store."""
+    """Runs a script of jobs/ on the test cluster, with the credentials of the store."""
     script, *given = words.split()
     command = [*spark_submit(None, "--jars", jars), ROOT / "jobs" / script, *given]
     environment = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}

@@ -1,10 +1,11 @@
-"""An OpenAI-compatible endpoint as a process of its own, with faults by what is asked.
+"""An OpenAI-compatible endpoint in its own process, with faults that depend on the prompt.
 
   python llm_server.py LOG SCRIPT
 
-Prints its port. SCRIPT is JSON: a list of behaviours for each text that may stand in a prompt, one for
-each time that it does; behind its end all is well. A prompt ends in the sentence, or in numbered ones, behind an empty line.
-LOG gets a line of JSON for every answer that is paid, before it is sent: sentences, tokens in and out.
+Prints its port. SCRIPT is JSON: for each text that a prompt may contain, a list of behaviours, one
+per request; after the list ends, answers are normal. A prompt ends with an empty line and the
+sentence, or numbered sentences. LOG gets a line of JSON for each paid answer before it is sent:
+sentences, tokens in and out.
 """
 
 import json
@@ -34,7 +35,7 @@ ERRORS = {
 
 
 class Server:
-    """The process, as a test sees it."""
+    """The server process, as a test sees it."""
 
     def __init__(self, folder: Path, script: dict[str, list[str]] | None = None):
         self.log = folder / "paid.jsonl"
@@ -46,7 +47,7 @@ class Server:
         self.url = f"http://127.0.0.1:{int(self.process.stdout.readline())}/v1"
 
     def paid(self) -> list[dict[str, Any]]:
-        """What was paid, in order."""
+        """Returns the paid answers, in order."""
         lines = self.log.read_text("utf-8").splitlines()
         return [json.loads(line) for line in lines]
 
@@ -60,7 +61,7 @@ class Server:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[Callable[..., Server]]:
-    """Yields a function that starts a server with a script; all end with the block."""
+    """Yields a function that starts a server with a script; all servers stop with the block."""
     started: list[Server] = []
 
     def start(script: dict[str, list[str]] | None = None) -> Server:
@@ -87,7 +88,7 @@ class Handler(BaseHTTPRequestHandler):
         kind = self._behaviour(prompt)
         if kind in ERRORS:
             status, code = ERRORS[kind]
-            message = f"no, {self.headers['Authorization']}"  # some servers say the key
+            message = f"no, {self.headers['Authorization']}"  # some servers repeat the key
             self._send(status, {"error": {"message": message, "code": code}})
         elif kind == "slow":
             self.connection.recv(1)  # until the client hangs up
@@ -151,7 +152,7 @@ class Handler(BaseHTTPRequestHandler):
 if __name__ == "__main__":
     Handler.log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)
     Handler.script = json.loads(Path(sys.argv[2]).read_text("utf-8"))
-    # With the default of five, a machine at work refuses some that come at once.
+    # With the default of five, a busy machine refuses some simultaneous connections.
     ThreadingHTTPServer.request_queue_size = 128
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     print(server.server_port, flush=True)

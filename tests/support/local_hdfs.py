@@ -1,4 +1,4 @@
-"""hdfs:// as fsspec has it, without a cluster: its class over pyarrow's file system of this host."""
+"""fsspec's hdfs:// without a cluster: its class on top of pyarrow's local file system."""
 
 import fsspec
 import pyarrow.fs
@@ -6,7 +6,7 @@ from fsspec.implementations.arrow import ArrowFSWrapper
 
 
 class LocalHdfs(ArrowFSWrapper):
-    """What fsspec makes of hdfs://, but for the connection to a name node."""
+    """fsspec's file system for hdfs://, without the connection to a name node."""
 
     protocol = "hdfs"
 

@@ -1,4 +1,4 @@
-"""Whole manifests, for tests that care for some of their keys."""
+"""Makes whole manifests for tests that need only some of their keys."""
 
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,7 @@ def release_manifest(**changes: Any) -> ReleaseManifest:
 
 
 def write_scored(folder: Path, tables: dict[tuple[str, int], pa.Table], **options: Any) -> str:
-    """Publishes a run of scored pairs by origin and stage, a file for each; its URI."""
+    """Publishes a run with one file per origin and stage. Returns its URI."""
     files = []
     for (origin, stage), table in tables.items():
         files.append(folder / f"scored/origin={origin}/stage={stage}/part-00000.parquet")
@@ -77,7 +77,7 @@ def write_scored(folder: Path, tables: dict[tuple[str, int], pa.Table], **option
 
 
 def write_manifest(folder: Path, files: list[Path]) -> str:
-    """Publishes a run of these scored files; its URI."""
+    """Publishes a run of these scored files. Returns its URI."""
     folder.mkdir(parents=True, exist_ok=True)
     scored = [
         {"path": file.relative_to(folder).as_posix(), "bytes": file.stat().st_size}

@@ -1,4 +1,4 @@
-"""What tests of the page share: the browser, and how they wait."""
+"""Shared by the tests of the page: the browser, and how to wait."""
 
 import shutil
 
@@ -14,7 +14,8 @@ def texts(page, selector: str) -> list[str]:
 
 
 def until(page, true) -> None:
-    """Waits; Playwright's own way evaluates a string, which the page's policy forbids."""
+    """Waits until ``true`` holds; Playwright's own wait evaluates a string, which the page's policy
+    forbids."""
     for _ in range(SECONDS // 50):
         if true():
             return

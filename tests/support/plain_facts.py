@@ -1,4 +1,4 @@
-"""The columns of udfs/meaning/facts.py by their definitions, one pair at a time."""
+"""Computes the columns of udfs/meaning/facts.py by definition, one pair at a time."""
 
 from collections import Counter
 
@@ -8,7 +8,7 @@ from gaixie.udfs.meaning.facts import NAMES, opposite
 
 
 def reference(a: str, b: str, words_a: list[str], words_b: list[str]) -> dict[str, float]:
-    """The columns of a normalised pair, given with its words: the definition."""
+    """Returns the columns of a normalised pair, given with its words, by definition."""
     if max(len(a), len(b)) > numbering.LONGEST:
         return dict.fromkeys(NAMES, float("nan"))
     found = facts.find(a, words_a), facts.find(b, words_b)

@@ -1,4 +1,4 @@
-"""The eight features by their definitions, one pair at a time: what the kernels are held to."""
+"""Computes the eight features by definition, one pair at a time, to test the kernels against."""
 
 from collections import Counter
 from difflib import SequenceMatcher
@@ -13,9 +13,9 @@ CUTS_UNLESS_INSIDE_A_TOKEN = ",.:"
 
 
 def split_clauses(text: str) -> list[tuple[int, str]]:
-    """(start, clause) of each clause of a normalised sentence, in order: the definition.
+    """Returns (start, clause) of each clause of a normalised sentence, in order, by definition.
 
-    Clauses exclude the punctuation and the spaces around them; empty ones do not count.
+    Clauses exclude the punctuation and the spaces around them; empty clauses are ignored.
     """
     clauses = []
     start = 0
@@ -40,13 +40,13 @@ def _cuts(text: str, position: int) -> bool:
 
 
 def tiles(source: str, paraphrase: str) -> list[tuple[int, int, int]]:
-    """Tiles (start in source, start in paraphrase, length), in the order of the source.
+    """Returns tiles (start in source, start in paraphrase, length), in the order of the source.
 
-    Wise's rounds over a table of match lengths: each takes every longest match of unmarked
-    characters, in the order of source and then paraphrase, unless a tile of its round covers it.
+    Runs Wise's rounds over a table of match lengths. Each round takes every longest match of
+    unmarked characters, by source and then paraphrase, unless a tile of the round covers it.
     """
     a, b = (np.array([ord(c) for c in text], np.int64) for text in (source, paraphrase))
-    a, b = np.append(a, -1), np.append(b, -2)  # an end that matches nothing
+    a, b = np.append(a, -1), np.append(b, -2)  # ends that match nothing
     found = []
     while True:
         table = np.zeros((len(a), len(b)), np.int32)
@@ -62,7 +62,7 @@ def tiles(source: str, paraphrase: str) -> list[tuple[int, int, int]]:
 
 
 def shared_starts(a: list[tuple[int, str]], b: list[tuple[int, str]]) -> list[tuple[int, int]]:
-    """Starts in A and in B of the items, (start, text), that both have: k-th with k-th occurrence."""
+    """Returns the starts in A and B of shared items (start, text), k-th matched to k-th."""
     left, shared = list(b), []
     for start, text in a:
         partner = next((other for other in left if other[1] == text), None)
@@ -73,7 +73,7 @@ def shared_starts(a: list[tuple[int, str]], b: list[tuple[int, str]]) -> list[tu
 
 
 def positional_alignment(starts: list[tuple[int, int]], n: int, m: int) -> float:
-    """Equation (1) for items that start at (in A, in B), listed in the order of A."""
+    """Returns Equation (1) for items with starts (in A, in B), in the order of A."""
     size = len(starts)
     if size == 0:
         return float("nan")
@@ -85,13 +85,13 @@ def positional_alignment(starts: list[tuple[int, int]], n: int, m: int) -> float
 
 
 def spa(source: str, paraphrase: str) -> float:
-    """SPA of two normalised sentences."""
+    """Returns SPA of two normalised sentences."""
     starts = [(i, j) for i, j, _ in tiles(source, paraphrase)]
     return positional_alignment(starts, len(source), len(paraphrase))
 
 
 def acs(source: str, paraphrase: str) -> float:
-    """ACS of two normalised sentences."""
+    """Returns ACS of two normalised sentences."""
     longer = max(len(source), len(paraphrase))
     if longer == 0:
         return float("nan")
@@ -99,7 +99,7 @@ def acs(source: str, paraphrase: str) -> float:
 
 
 def pmd(source: str, paraphrase: str) -> float:
-    """PMD of two normalised sentences."""
+    """Returns PMD of two normalised sentences."""
     clauses_a, clauses_b = split_clauses(source), split_clauses(paraphrase)
     shared = shared_starts(clauses_a, clauses_b)
     if not shared:
@@ -112,7 +112,7 @@ def pmd(source: str, paraphrase: str) -> float:
 
 
 def wpa(words_a: list[str], words_b: list[str]) -> float:
-    """WPA of two normalised sentences, given as all their words in order."""
+    """Returns WPA of two normalised sentences, given as all their words in order."""
     shared = shared_starts(_starts(words_a), _starts(words_b))
     return positional_alignment(shared, sum(map(len, words_a)), sum(map(len, words_b)))
 
@@ -127,7 +127,7 @@ def _starts(words: list[str]) -> list[tuple[int, str]]:
 
 
 def lis(source: str, paraphrase: str) -> float:
-    """LIS of two normalised sentences."""
+    """Returns LIS of two normalised sentences."""
     if not source:
         return float("nan")
     matcher = SequenceMatcher(None, source, paraphrase, autojunk=False)
@@ -138,7 +138,7 @@ ORDERS = (4, 5, 6, 7)
 
 
 def statistics(source: str, paraphrase: str) -> tuple[list[int], list[int], int, int]:
-    """(matches of each order, n-grams of each order, characters of paraphrase, of source)."""
+    """Returns (matches by order, n-grams by order, characters of paraphrase, of source)."""
     a, b = source.replace(" ", ""), paraphrase.replace(" ", "")
     matches, totals = [], []
     for order in ORDERS:
@@ -150,7 +150,7 @@ def statistics(source: str, paraphrase: str) -> tuple[list[int], list[int], int,
 
 
 def sbleu(source: str, paraphrase: str) -> float:
-    """SBLEU of two normalised sentences."""
+    """Returns SBLEU of two normalised sentences."""
     matches, totals, m, n = statistics(source, paraphrase)
     if totals[0] == 0:
         return float("nan")
@@ -169,17 +169,17 @@ def sbleu(source: str, paraphrase: str) -> float:
 
 
 def sl(source: str) -> float:
-    """SL of a normalised source."""
+    """Returns SL of a normalised source."""
     return float(len(source))
 
 
 def lr(source: str, paraphrase: str) -> float:
-    """LR of two normalised sentences."""
+    """Returns LR of two normalised sentences."""
     return len(paraphrase) / len(source) if source else float("nan")
 
 
 def reference(a: str, b: str, words_a: list[str], words_b: list[str]) -> dict[str, float]:
-    """The features of a normalised pair, given with its words."""
+    """Returns the features of a normalised pair, given with its words."""
     return {
         "acs": acs(a, b),
         "spa": spa(a, b),

@@ -1,4 +1,4 @@
-"""The language model's look-ups and columns by their definitions: udfs/meaning/language_model.py."""
+"""Computes the look-ups and columns of udfs/meaning/language_model.py by definition."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -15,7 +15,7 @@ SIDE = NAMES[: len(NAMES) // 2]
 
 
 class Position(NamedTuple):
-    """What a model says of a position."""
+    """The model's values at one position of a sentence."""
 
     log_p: float
     gain: float
@@ -23,7 +23,7 @@ class Position(NamedTuple):
 
 
 def positions(text: str, tables: Tables) -> list[Position]:
-    """The n + 1 positions of a normalised sentence."""
+    """Returns the n + 1 positions of a normalised sentence of n characters."""
     ids = _numbers(text, tables)
     positions = []
     for i in range(1, len(ids)):
@@ -45,7 +45,7 @@ def positions(text: str, tables: Tables) -> list[Position]:
 
 
 def _numbers(text: str, tables: Tables) -> list[int]:
-    """The numbers of begin, the characters, and the end."""
+    """Returns the ids of the beginning, the characters and the end."""
     known = len(tables.characters)
     codes = (ord(character) for character in text)
     numbers = [int(tables.characters[c]) if c < known else kernel.UNKNOWN for c in codes]
@@ -53,7 +53,7 @@ def _numbers(text: str, tables: Tables) -> list[int]:
 
 
 def _find(gram: Sequence[int], tables: Tables) -> tuple[float, float] | None:
-    """(log probability, log backoff) of an n-gram, None where the model does not have it."""
+    """Returns (log probability, log backoff) of an n-gram, or None if the model lacks it."""
     value = int(kernel.SEED)
     for number in reversed(gram):
         value = (value ^ number) * 0xD6E8FEB86659FD93 % 2**64
@@ -68,7 +68,7 @@ def _find(gram: Sequence[int], tables: Tables) -> tuple[float, float] | None:
 
 
 def reference(a: str, b: str, model: LanguageModel) -> dict[str, float]:
-    """The columns of a normalised pair."""
+    """Returns the columns of a normalised pair."""
     bigrams = [list(pairwise(_numbers(text, model.tables))) for text in (a, b)]
     of_a = _describe(positions(a, model.tables), bigrams[0], bigrams[1])
     of_b = _describe(positions(b, model.tables), bigrams[1], bigrams[0])

@@ -1,4 +1,4 @@
-"""Metrics by their definitions in plain Python: what the fast implementations must equal."""
+"""Computes metrics by definition in plain Python; the fast implementations must equal these."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ def grams(tokens: Tokens, n: int) -> Counter[tuple[str, ...]]:
 
 
 def bleu(paraphrase: str, references: list[str], tokenize: str = "char", order: int = 4) -> float:
-    """BLEU of one sentence, smoothed as ``exp`` does."""
+    """Returns BLEU of one sentence, smoothed like sacrebleu's ``exp``."""
     cut = tokenizer(tokenize)
     tokens, others = cut(paraphrase), [cut(reference) for reference in references]
     logs, smoothing, any_match = [], 1, False
@@ -53,7 +53,7 @@ def pinc(source: str, paraphrase: str, tokenize: str = "char", order: int = 4) -
 
 
 def rouge(paraphrase: str, reference: str, variant: str = "l") -> float:
-    """ROUGE of one sentence against one reference, by character."""
+    """Returns ROUGE of one sentence against one reference, by character."""
     a, b = tokenizer("char")(paraphrase), tokenizer("char")(reference)
     if variant == "l":
         shared, units = LCSseq.similarity(a, b), len(a) + len(b)
@@ -68,13 +68,13 @@ def edit_distance(source: str, paraphrase: str) -> float:
 
 
 def hsk(text: Tokens, of_levels: range, standard: str = "2021") -> float:
-    """Share of a text's words whose level is in the range."""
+    """Returns the share of a text's words whose level is in the range."""
     counted = [levels(standard).get(word, BEYOND) in of_levels for word in text]
     return sum(counted) / len(counted) if counted else nan
 
 
 def are_synonyms(word: str, other: str) -> bool:
-    """Whether two words are equal or stand together on a line of words that mean the same."""
+    """Says whether two words are equal or share a line of synonyms."""
     return word == other or any(other in line for line in load_forest().synsets(word))
 
 
@@ -140,13 +140,14 @@ def weem4pg(source: Tokens, paraphrase: Tokens, vectors: WordVectors) -> float:
 
 
 def parascore(similarities: Sequence[float], distance: float, omega: float, gamma: float) -> float:
-    """ParaScore of the similarities to source and references, and the normalised edit distance."""
+    """Returns ParaScore from the similarities to source and references and the normalised edit
+    distance."""
     diversity = gamma if distance > gamma else distance * (gamma + 1) / gamma - 1
     return max(similarities) + omega * diversity
 
 
 def bert_ibleu(bertscore: float, self_bleu: float, beta: float = 4.0) -> float:
-    """BERT-iBLEU of a BERTScore and a Self-BLEU, both as shares."""
+    """Returns BERT-iBLEU from a BERTScore and a Self-BLEU, both as shares."""
     if bertscore <= 0 or self_bleu >= 1:
         return 0.0
     return (beta + 1) / (beta / bertscore + 1 / (1 - self_bleu))
@@ -158,7 +159,7 @@ def bertscore(
     paraphrase_weights: np.ndarray,
     reference_weights: np.ndarray,
 ) -> tuple[float, float, float]:
-    """(P, R, F1) of two sentences: token embeddings of length 1 (tokens, width), and their weights."""
+    """Returns (P, R, F1) from two sentences' unit token embeddings (tokens, width) and weights."""
 
     def share(tokens: np.ndarray, weights: np.ndarray, others: np.ndarray) -> float:
         best = [max(float(x @ y) for y in others) for x in tokens]
@@ -173,11 +174,11 @@ def bertscore(
 
 
 def similarity(source: np.ndarray, paraphrase: np.ndarray) -> float:
-    """Cosine of the means of two sentences' token embeddings, (tokens, width) each."""
+    """Returns the cosine of two sentences' mean token embeddings, each given as (tokens, width)."""
     a, b = source.mean(axis=0), paraphrase.mean(axis=0)
     return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
 
 
 def bartscore(log_probabilities: np.ndarray, tokens: Sequence[int]) -> float:
-    """BARTScore of one sentence: log-probabilities (tokens, vocabulary), and its tokens."""
+    """Returns BARTScore from log-probabilities (tokens, vocabulary) and a sentence's tokens."""
     return sum(float(log_probabilities[t, token]) for t, token in enumerate(tokens)) / len(tokens)

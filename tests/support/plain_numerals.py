@@ -1,4 +1,4 @@
-"""Numbers by the grammar of udfs/text/numerals.py: what its kernel is held to."""
+"""Finds numbers by the grammar of udfs/text/numerals.py, to test its kernel against."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NUMBER = re.compile(rf"({_NUMERAL})(?:分之({_NUMERAL})|([%‰]))?")
 
 
 def find(text: str, words: Sequence[str]) -> list[Number]:
-    """The numbers of a normalised text, given with its words, in order: the definition."""
+    """Returns the numbers of a normalised text, given with its words, in order, by definition."""
     edges = [0, *accumulate(map(len, words))]
     numbers, position = [], 0
     while position < len(text):
@@ -67,7 +67,7 @@ def _number(text: str, edges: list[int], match: re.Match[str]) -> Number:
 
 
 def _tenth(text: str, end: int, edges: list[int]) -> str | None:
-    """成, with a digit or 半 where one follows, if a word ends behind it."""
+    """Returns 成 and a digit or 半 that follows it, if a word ends there."""
     for match in (re.compile(pattern).match(text, end) for pattern in (f"成(?:{_DIGIT}|半)", "成")):
         if match and match.end() in edges:
             return match[0]
@@ -86,7 +86,7 @@ QUANTITY = re.compile(
 
 
 def quantity(text: str, start: int, end: int, number: float) -> tuple[int, float] | None:
-    """(dimension, amount) of the number text[start:end], if a unit follows."""
+    """Returns (dimension, amount) of the number text[start:end], if a unit follows."""
     match = QUANTITY.match(text, end)
     if match is None or _NAMES[match[3]][0] == quantities.NOTHING:
         return None
@@ -97,7 +97,7 @@ def quantity(text: str, start: int, end: int, number: float) -> tuple[int, float
 
 
 def left(before: str, share: float) -> tuple[int, float]:
-    """(dimension, amount) of a share by the text before it."""
+    """Returns (dimension, amount) of a share, by the text before it."""
     between = rf"[{quantities.BETWEEN}]{{0,5}}+$"
     if re.search(rf"[{quantities.CUT}]{between}", before):
         return quantities.LEFT, 1.0 - share
@@ -107,7 +107,7 @@ def left(before: str, share: float) -> tuple[int, float]:
 
 
 def value(numeral: str) -> float:
-    """What a numeral of the grammar says."""
+    """Returns the value of a numeral of the grammar."""
     arabic = rf"([0-9,]+)(?:\.([0-9]+))?[多余]?({_UNIT}*)"
     chinese = rf"([{_CHINESE}]++)(?:点({_DIGIT}+)|[多余])?({_UNIT}*)"
     match = re.fullmatch(arabic, numeral) or re.fullmatch(chinese, numeral)
@@ -116,7 +116,7 @@ def value(numeral: str) -> float:
     whole, decimals, units = match.groups(default="")
     number = _row(whole.replace(",", "")) if whole[0].isascii() else _chinese(whole)
     if decimals:
-        if whole[0].isascii():  # one division, as for the whole row of digits
+        if whole[0].isascii():  # one division, as the kernel does for all digits
             number = _row(whole.replace(",", "") + decimals) / 10.0 ** len(decimals)
         else:
             number += _row(decimals) / 10.0 ** len(decimals)
@@ -133,7 +133,7 @@ def _row(digits: str) -> float:
 
 
 def _chinese(numeral: str) -> float:
-    high = middle = low = 0.0  # multiples of 亿 and of 万, and the rest
+    high = middle = low = 0.0  # multiples of 亿, multiples of 万, the rest
     row, unit = "", 1.0
     for character in numeral:
         if character in DIGITS:

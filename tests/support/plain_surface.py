@@ -1,4 +1,4 @@
-"""The columns of udfs/meaning/surface.py and its alignment by their definitions, one pair at a time."""
+"""Computes the columns and alignment of udfs/meaning/surface.py by definition, pair by pair."""
 
 import unicodedata
 from collections import Counter
@@ -16,20 +16,20 @@ from gaixie.udfs.meaning.surface_order import MATCHED_CLAUSE
 
 
 class Scan(NamedTuple):
-    """What :func:`scan` finds."""
+    """The values that :func:`scan` returns."""
 
     lcs: int
     """Length of the longest common subsequence."""
     distance: int
-    """Insertions, deletions and substitutions that make y of x."""
+    """Insertions, deletions and substitutions that turn x into y."""
     grams: tuple[int, ...]
-    """Places in y of n-grams that x has as well, for n from 1 to ORDERS."""
+    """Number of places in y with an n-gram that x has too, for n from 1 to ORDERS."""
 
 
 def align(x: Sequence[object], y: Sequence[object]) -> tuple[Scan, list[tuple[int, int]]]:
-    """The scan by its definitions, and the pairs (index in x, index in y) of one longest common subsequence.
+    """Returns the scan by definition, and a longest common subsequence as (index in x, in y).
 
-    Where several are longest, it is the one that is met by walking back from both ends, over x first.
+    If there are several, it is the one found by walking back from both ends, over x first.
     """
     n, m = len(x), len(y)
     table = [[0] * (n + 1) for _ in range(m + 1)]  # LCS of the first i of x and the first j of y
@@ -54,7 +54,7 @@ def align(x: Sequence[object], y: Sequence[object]) -> tuple[Scan, list[tuple[in
 
 
 def reference(a: str, b: str, words_a: list[str], words_b: list[str]) -> dict[str, float]:
-    """The columns of a normalised pair, given with its words: the definition."""
+    """Returns the columns of a normalised pair, given with its words, by definition."""
     if max(len(a), len(b)) > numbering.LONGEST:
         return dict.fromkeys(NAMES, float("nan"))
     words_a, words_b = list(filter(_letters, words_a)), list(filter(_letters, words_b))
@@ -89,7 +89,7 @@ def _ratio(part: float, whole: float) -> float:
 
 
 def _unit(x: Sequence[str], y: Sequence[str]) -> tuple[list[float], list[tuple[int, int]]]:
-    """The columns of _UNIT, and the common subsequence."""
+    """Returns the columns of _UNIT, and the common subsequence."""
     n, m, longer = len(x), len(y), max(len(x), len(y))
     shared = (Counter(x) & Counter(y)).total()
     scan, pairs = align(x, y)
@@ -106,7 +106,7 @@ def _unit(x: Sequence[str], y: Sequence[str]) -> tuple[list[float], list[tuple[i
 
 
 def _choice(x: list[str], y: list[str]) -> list[float]:
-    """words_repeated to whole_new."""
+    """Returns the columns from words_repeated to whole_new."""
     of_x, of_y = Counter(x), Counter(y)
     lost, new = list((of_x - of_y).elements()), list((of_y - of_x).elements())
     long_shared = sum(k for word, k in (of_x & of_y).items() if _is_long(word))
@@ -126,12 +126,12 @@ def _is_long(word: str) -> bool:
 
 
 def _touches(word: str, others: Iterable[str]) -> bool:
-    """Whether a letter of the word is in the others."""
+    """Says whether a character of the word is in the others."""
     return not set(_letters(word)).isdisjoint("".join(others))
 
 
 def _partners(x: list[str], y: list[str]) -> list[tuple[int, int]]:
-    """Places of x and y, k-th occurrence with k-th occurrence, in the order of x."""
+    """Returns places of equal words in x and y, k-th matched to k-th, in the order of x."""
     left, pairs = list(range(len(y))), []
     for i, item in enumerate(x):
         j = next((j for j in left if y[j] == item), None)
@@ -186,7 +186,7 @@ def _clauses(a: str, b: str) -> list[float]:
     for p in x:
         shares = [sum(c in p for c in q) / max(len(p), len(q)) for q in y]
         best = max(shares, default=0.0)
-        worst = min(best, worst)  # the first where worst is NaN
+        worst = min(best, worst)  # gives best if worst is NaN
         if best > MATCHED_CLAUSE:
             matches.append(shares.index(best))
     lost = min((sum(c in b for c in p) / len(p) for p in x), default=float("nan"))
@@ -208,7 +208,7 @@ def _common(x: str, y: str) -> int:
 
 
 def _end(text: str) -> str:
-    """The kind of the sentence by its final marks."""
+    """Returns the kind of the sentence, by its final punctuation."""
     kinds = (numbering.STATEMENT, numbering.QUESTION, numbering.EXCLAMATION)
     for character in reversed(text):
         if character.isalnum():

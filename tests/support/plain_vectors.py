@@ -1,4 +1,4 @@
-"""The columns of udfs/meaning/vectors.py by their definitions, one pair at a time."""
+"""Computes the columns of udfs/meaning/vectors.py by definition, one pair at a time."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -10,10 +10,10 @@ from gaixie.udfs.meaning.vectors import NAMES, VectorTable, find_row, vector_of
 
 
 class Partner(NamedTuple):
-    """What a word's best partner on the other side is."""
+    """A word's best partner on the other side."""
 
     word: int
-    """Its number there among the content words; -1 where there is none of a cosine above 0."""
+    """Its index among the other side's content words; -1 if no cosine is above 0."""
     cosine: float
     same: bool
 
@@ -21,7 +21,7 @@ class Partner(NamedTuple):
 def partners(
     words_a: list[str], words_b: list[str], table: VectorTable
 ) -> tuple[list[Partner], list[Partner]]:
-    """The Partner of each content word of two sentences, by the definition."""
+    """Returns the Partner of each content word of two sentences, by definition."""
     taken: dict[int, int] = {}
     for i, word in enumerate(words_a):
         for j, other in enumerate(words_b):
@@ -53,7 +53,7 @@ def partners(
 
 
 def reference(words_a: list[str], words_b: list[str], table: VectorTable) -> dict[str, float]:
-    """The columns of one pair by their definitions. words: all words of a normalised sentence."""
+    """Returns the columns of a pair by definition. words: all words of a normalised sentence."""
     spans_a, spans_b = _content_spans(words_a), _content_spans(words_b)
     a, b = [span[2] for span in spans_a], [span[2] for span in spans_b]
     values = dict.fromkeys(NAMES, float("nan"))
@@ -115,7 +115,7 @@ def _side_values(
 
 
 def _content_spans(words: list[str]) -> list[tuple[int, int, str]]:
-    """(start, end, word) of each word with a letter, digit or Han character."""
+    """Returns (start, end, word) of each word with a letter, digit or Han character."""
     spans, start = [], 0
     for word in words:
         if any(map(str.isalnum, word)):

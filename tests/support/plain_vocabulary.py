@@ -1,4 +1,4 @@
-"""The vocabulary by its definition, in memory: what jobs/build_vocabulary.py is held to."""
+"""Selects the vocabulary by definition, in memory, to test jobs/build_vocabulary.py against."""
 
 import math
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from gaixie.udfs.text.vocabulary import PAPER, Rule
 
 
 def main_class(counts: Mapping[str, int]) -> str:
-    """The class in which a word is most frequent, from its occurrences by class."""
+    """Returns the class in which a word is most frequent, from its occurrences by class."""
     order = list(CLASSES)
     return min(counts, key=lambda name: (-counts[name], order.index(name)))
 
@@ -16,7 +16,7 @@ def main_class(counts: Mapping[str, int]) -> str:
 def select(
     counts: Mapping[str, Mapping[str, int]], rules: Mapping[str, Rule] = PAPER
 ) -> list[tuple[str, str, int]]:
-    """Kept (word, class, count), most frequent first. counts: occurrences by word and class."""
+    """Returns kept (word, class, count), most frequent first. counts: by word and class."""
     classes: dict[str, list[tuple[int, str]]] = {}
     for word, by_class in counts.items():
         classes.setdefault(main_class(by_class), []).append((-sum(by_class.values()), word))

@@ -1,4 +1,4 @@
-"""How the tests of jobs/score_corpus.py call it, and what they read of a run."""
+"""Calls jobs/score_corpus.py for tests, and reads its runs."""
 
 import functools
 import io
@@ -33,15 +33,15 @@ SUBMIT_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
-    "spark.sql.files.maxPartitionBytes": "70k",  # a row group of in_four_units
+    "spark.sql.files.maxPartitionBytes": "70k",  # the size of a row group of in_four_units
     "spark.sql.files.openCostInBytes": "0",
     "spark.sql.shuffle.partitions": "4",
-    "spark.cores.max": "2",  # both workers have an executor before the first task starts
+    "spark.cores.max": "2",  # no task starts before both workers have an executor
     "spark.scheduler.minRegisteredResourcesRatio": "1",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
-    "spark.shuffle.io.retryWait": "1s",  # three times, for a worker that is dead
+    "spark.shuffle.io.retryWait": "1s",  # waited three times for a dead worker
 }
-"""For a small cluster on this machine, and so little data that a unit would be one task."""
+"""Settings for a small local cluster, and for data so small that a unit would be one task."""
 RATED = ("rated_structure", "rated_synonym", "rated_consistency", "rated_consistency", "rated")
 FILE_PARTITIONING = ds.HivePartitioning(
     pa.schema([("origin", pa.string()), ("stage", pa.int32()), ("reason", pa.string())])
@@ -50,7 +50,7 @@ FILE_PARTITIONING = ds.HivePartitioning(
 
 @dataclass
 class Run:
-    """What a call of the job left: exit code, texts, and the run's tables as pandas frames."""
+    """The outcome of a call of the job: exit code, printed texts, the run's tables in pandas."""
 
     code: int
     stdout: str
@@ -59,7 +59,7 @@ class Run:
 
     @property
     def error(self) -> str:
-        """The one line that names the error."""
+        """Returns the one line that names the error."""
         lines = self.stderr.strip().splitlines()
         assert len(lines) == 1, self.stderr
         assert lines[0].startswith("score_corpus: error: "), self.stderr
@@ -71,13 +71,13 @@ class Run:
 
     @cached_property
     def scored(self) -> pd.DataFrame:
-        """All scored rows, in order of pair_id."""
+        """Returns all scored rows, sorted by pair_id."""
         table = read_table(self.folder / "scored").to_pandas()
         return table.sort_values("pair_id", ignore_index=True)
 
     @cached_property
     def quarantine(self) -> pd.DataFrame:
-        """All quarantined rows, in order of their texts."""
+        """Returns all quarantined rows, sorted by their texts."""
         if not (self.folder / "quarantine").exists():
             return pd.DataFrame(columns=["source", "paraphrase", "origin", "reason"])
         table = read_table(self.folder / "quarantine").to_pandas()
@@ -100,13 +100,13 @@ def arguments(output: Path, run_id: str, model: Path, given: Iterable) -> list[s
 
 @pytest.fixture(scope="session")
 def examples() -> pd.DataFrame:
-    """The rows of examples/pairs.jsonl."""
+    """Returns the rows of examples/pairs.jsonl."""
     return pd.read_json(ROOT / "examples" / "pairs.jsonl", lines=True)
 
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory, examples) -> Path:
-    """Folder of a small metric whose scores of the examples spread over all stages."""
+    """Returns the folder of a small metric whose scores spread the examples over all stages."""
     from gaixie.research.fitting.fit import fit_model
     from gaixie.udfs.features import FEATURES
     from gaixie.udfs.meaning.extract import Resources
@@ -125,7 +125,7 @@ def model(tmp_path_factory, examples) -> Path:
 
 @pytest.fixture(scope="session")
 def grow(examples) -> Callable[[int], pa.Table]:
-    """(rows, first) -> that many distinct pairs: two examples joined, source and paraphrase.
+    """Returns a function of (rows, first) that makes distinct pairs, each of two joined examples.
 
     Columns: n (number of the pair), source, paraphrase, origin.
     """
@@ -145,7 +145,10 @@ def grow(examples) -> Callable[[int], pa.Table]:
 
 @pytest.fixture(scope="session")
 def score(spark, model) -> Callable[..., Run]:
-    """Calls the job in this process, on the shared session; drawing the report takes a second."""
+    """Returns a function that calls the job in this process, on the shared session.
+
+    It draws no report unless asked to, because drawing takes a second.
+    """
     from gaixie.jobs import score_corpus
     from gaixie.jobs.errors import run
     from gaixie.jobs.scoring import pipeline
@@ -166,9 +169,9 @@ def score(spark, model) -> Callable[..., Run]:
 
 @pytest.fixture(scope="session")
 def launch(model) -> Iterator[Callable[..., subprocess.Popen]]:
-    """Starts the job as a process group of its own; stdout and stderr are text pipes.
+    """Yields a function that starts the job in its own process group; its output is text pipes.
 
-    command: what goes before the job's file; env: added to the environment.
+    command: the words before the job's file; env: added to the environment.
     """
     started: list[subprocess.Popen] = []
 
@@ -191,14 +194,14 @@ def launch(model) -> Iterator[Callable[..., subprocess.Popen]]:
 
     yield start
     for process in started:
-        if process.poll() is None:  # of a test that failed
+        if process.poll() is None:  # the test failed
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
 
 
 @pytest.fixture(scope="session")
 def translator(tmp_path_factory) -> Path:
-    """Folder of a small m2m100 that knows tiny_translators.CORPUS by heart, Chinese to English and back."""
+    """Returns a small m2m100 that knows tiny_translators.CORPUS by heart, to English and back."""
     from tiny_translators import save_back_translator
 
     return once(tmp_path_factory, "m2m100", save_back_translator)
@@ -206,7 +209,7 @@ def translator(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def in_four_units(grow, tmp_path_factory) -> Path:
-    """Folder of four files, each a unit of four tasks; the last repeats 1,200 pairs of 3,600."""
+    """Returns a folder of four files, each a unit of four tasks; the last repeats 1,200 pairs."""
     folder = tmp_path_factory.mktemp("input")
     table = grow(3600)
     for number, start in enumerate((0, 1200, 2400, 600)):
@@ -217,7 +220,7 @@ def in_four_units(grow, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def local(score, in_four_units, tmp_path_factory) -> Run:
-    """The run of in_four_units in local mode."""
+    """Returns the run of in_four_units in local mode."""
     given = ("--input", in_four_units, "--origin-column", "origin", "--unit-mb", "0.001")
     run = score(tmp_path_factory.mktemp("local"), *given)
     assert run.code == 0, run.stderr
@@ -227,7 +230,7 @@ def local(score, in_four_units, tmp_path_factory) -> Run:
 
 @pytest.fixture(scope="session")
 def jars() -> str:
-    """The jars of conf/spark/s3a-jars.conf, for spark-submit --jars."""
+    """Returns the jars of conf/spark/s3a-jars.conf, for spark-submit --jars."""
     from gaixie.jobs.corpus.jars import fetch_jars, jar_folder
     from gaixie.jobs.errors import JobError
 
@@ -241,7 +244,7 @@ def jars() -> str:
 
 @pytest.fixture(scope="session")
 def spark_submit(cluster) -> Callable[..., list]:
-    """(settings, options) -> the words of a command, up to the job's file, for the cluster."""
+    """Returns a function of (settings, options) that gives the command before the job's file."""
 
     def command(conf: dict[str, str] | None = None, *options) -> list:
         words = [SPARK_HOME / "bin" / "spark-submit", "--master", cluster.url, *options]

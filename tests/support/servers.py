@@ -1,4 +1,4 @@
-"""Real servers for tests and benchmarks, each on 127.0.0.1: a Spark cluster and an object store."""
+"""Real servers on 127.0.0.1 for tests and benchmarks: a Spark cluster and an object store."""
 
 import json
 import os
@@ -24,13 +24,15 @@ import pyspark
 
 SPARK_HOME = Path(pyspark.__file__).parent
 PATIENCE = 400
-"""Seconds until something that should happen counts as not happening."""
+"""Seconds to wait before something that should happen counts as failed."""
 
 
 def free_port() -> int:
-    """From below those that the system gives to clients: one of them would hold the port of a server
-    that is down, and the client of such a server may even connect to itself."""
-    ports = random.SystemRandom()  # the other processes' tests may have set the same seed
+    """Returns a free port below the range that the system gives to clients.
+
+    From that range, a client could take the port of a server that is down, or connect to itself.
+    """
+    ports = random.SystemRandom()  # other test processes may have set the same seed
     while True:
         port = ports.randrange(10_000, 32_000)
         with socket.socket() as server:
@@ -47,7 +49,7 @@ def wait_for(
     alive: subprocess.Popen | None = None,
     every: float = 0.05,
 ) -> None:
-    """Asks every so many seconds, as long as the process is alive."""
+    """Waits until ``happened`` is true, asking every ``every`` seconds while the process lives."""
     deadline = time.monotonic() + PATIENCE
     while not happened():
         if alive is not None and alive.poll() is not None:
@@ -58,7 +60,7 @@ def wait_for(
 
 
 def event_log(folder: Path) -> dict[str, str]:
-    """Settings with which Spark writes down what happens to an application, as lines of JSON."""
+    """Returns settings with which Spark logs an application's events as lines of JSON."""
     return {
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": folder.as_uri(),
@@ -67,14 +69,14 @@ def event_log(folder: Path) -> dict[str, str]:
 
 
 def executors_lost(folder: Path) -> int:
-    """How many executors an application lost before its end, by its event log."""
+    """Returns how many executors an application lost before its end, by its event log."""
     events = [path for path in folder.rglob("*") if path.is_file()]
     lines = [line for path in events for line in path.read_text("utf-8").splitlines()]
     return sum('"Event":"SparkListenerExecutorRemoved"' in line for line in lines)
 
 
 class Cluster:
-    """A master and workers of one core each on 127.0.0.1."""
+    """A master and workers with one core each, on 127.0.0.1."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -106,7 +108,7 @@ class Cluster:
         return process
 
     def state(self) -> dict | None:
-        """What the master's web page says; None while there is none."""
+        """Returns the state on the master's web page, or None while it does not answer."""
         try:
             address = f"http://127.0.0.1:{self.web_port}/json/"
             with urllib.request.urlopen(address, timeout=PATIENCE) as page:
@@ -119,7 +121,7 @@ class Cluster:
         return state is not None and state["aliveworkers"] == len(self.workers)
 
     def add_worker(self, cores: int = 1, gpus: Sequence[str] = ()) -> None:
-        """gpus: addresses that it finds by a script, as it would by nvidia-smi."""
+        """Adds a worker. gpus: addresses that its discovery script reports, as nvidia-smi would."""
         wait_for(self._all_are_known, "the master to see that a worker is gone", self.master)
         given = ["--host", "127.0.0.1", "--cores", cores, "--memory", "1g"]
         folder = self.folder / f"work-{len(self.processes)}"
@@ -139,7 +141,7 @@ class Cluster:
         wait_for(self._all_are_known, "a worker", worker)
 
     def kill_worker(self) -> int:
-        """Kills the oldest worker and what it started, as if its machine went; how many it was."""
+        """Kills the oldest worker and its processes, as if its machine died; returns how many."""
         worker = self.workers.pop(0)
         everything = psutil.Process(worker.pid).children(recursive=True)
         for process in [psutil.Process(worker.pid), *everything]:
@@ -151,7 +153,7 @@ class Cluster:
         return 1 + len(everything)
 
     def kill_executors(self) -> int:
-        """Kills the executors of all workers, as a kernel short of memory does; how many it was."""
+        """Kills all executors, as a kernel short of memory does; returns how many there were."""
         executors = [
             one for worker in self.workers for one in psutil.Process(worker.pid).children()
         ]
@@ -167,11 +169,11 @@ class Cluster:
 
 
 class ObjectStore:
-    """SeaweedFS with its S3 gateway, two accounts and one bucket, ``gaixie``, and beside it a REST
-    catalogue of Iceberg, whose warehouses are the store's table buckets.
+    """SeaweedFS with its S3 gateway, two accounts, one bucket ``gaixie``, and a REST catalogue of
+    Iceberg, whose warehouses are the store's table buckets.
 
-    environment is what a process needs to reach it, and is all that a job gets: ``admin`` may do
-    all, ``reader`` may read and list.
+    environment: all that a job gets, and needs, to reach the store. The account ``admin`` may do
+    everything, ``reader`` may read and list.
     """
 
     BUCKET = "gaixie"
@@ -204,7 +206,7 @@ class ObjectStore:
         self.client().create_bucket(Bucket=self.BUCKET)
 
     def start(self) -> None:
-        """Starts the server, or starts it again on the same ports and data."""
+        """Starts the server; after a stop, on the same ports and data."""
         s3, s3_grpc, master, master_grpc, volume, volume_grpc, filer, filer_grpc, rest = self._ports
         ports = {
             "s3.port": s3,
@@ -235,13 +237,13 @@ class ObjectStore:
     def _answers(self) -> bool:
         try:
             self.client().list_buckets()
-        except Exception:  # whatever says that it is not up yet
+        except Exception:  # any error means that it is not up yet
             return False
         return True
 
-    @cache  # making one takes longer than what it is asked for  # noqa: B019
+    @cache  # making a client takes longer than its requests  # noqa: B019
     def client(self, account: str = "admin"):
-        """A boto3 client."""
+        """Returns a boto3 client."""
         import boto3
         from botocore.config import Config
 
@@ -285,11 +287,11 @@ class ObjectStore:
 
 
 class FaultProxy:
-    """Stands before an HTTP server on 127.0.0.1 and fails as object stores do.
+    """A proxy for an HTTP server on 127.0.0.1 that fails as object stores do.
 
-    fault(number) is asked for each request, by its number from 0: None passes it on, "slow down"
-    answers 503 SlowDown, "reset" breaks the connection, "cut" breaks it in the middle of the answer.
-    A client that never sends a request before the last one is answered is taken for granted.
+    fault(number) decides about each request, numbered from 0: None passes it on, "slow down"
+    answers 503 SlowDown, "reset" breaks the connection, "cut" breaks it in the middle of the
+    answer. Clients must not send a request before the previous one is answered.
     """
 
     SLOW_DOWN = (
@@ -319,7 +321,7 @@ class FaultProxy:
             with client, socket.create_connection(("127.0.0.1", self.target)) as server:
                 self._pump(client, server)
         except OSError:
-            return  # one side went away, as it may
+            return  # one side closed, which is allowed
 
     def _pump(self, client: socket.socket, server: socket.socket) -> None:
         answered, cut = True, False
@@ -338,7 +340,7 @@ class FaultProxy:
                             return self._reset(client)
                         client.sendall(data)
                         continue
-                    if answered:  # the first bytes of a request
+                    if answered:  # a new request begins
                         answered = False
                         fault = self._next_fault()
                         if fault == "slow down":
@@ -362,7 +364,7 @@ class FaultProxy:
         client.sendall(head + length + self.SLOW_DOWN)
         client.shutdown(socket.SHUT_WR)
         client.settimeout(1)
-        while client.recv(1 << 16):  # what it still sends; closing now would reset the connection
+        while client.recv(1 << 16):  # reads the rest; closing now would reset the connection
             continue
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""A service of one process in a thread, on a real port; and a part whose work a test holds up."""
+"""Runs a service in a thread, on a real port; has a part whose work a test can hold up."""
 
 import http.client
 import json
@@ -24,7 +24,7 @@ class Numbers(Strict):
 
 
 class Doubling(Part):
-    """POST /v1/double, through a Batcher whose thread works as long as `go` is set."""
+    """Serves POST /v1/double through a Batcher whose thread works while `go` is set."""
 
     name = "double"
 
@@ -68,7 +68,7 @@ class Answer:
         return json.loads(self.body)
 
     def error(self) -> tuple[int, str, str]:
-        """(status, code, message), where the answer is an error in the one form that there is."""
+        """Returns (status, code, message) of an error; asserts that it has the service's form."""
         assert self.headers["Content-Type"] == "application/json"
         assert set(self.json) == {"error"}
         assert set(self.json["error"]) == {"code", "message"}
@@ -77,14 +77,14 @@ class Answer:
 
 
 class Service:
-    """Where it listens, and how to ask it."""
+    """A running service: its address, and how to send it requests."""
 
     def __init__(self, port: int):
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
 
     def ask(self, path: str, body: Any = None, method: str | None = None, **headers: str) -> Answer:
-        """GET, or POST where there is a body: bytes as they are, all else as JSON."""
+        """Sends a GET, or a POST if there is a body; bytes go unchanged, all else as JSON."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
@@ -102,6 +102,6 @@ class Service:
 
 @contextmanager
 def serving(app: FastAPI, drain: int = PATIENCE) -> Iterator[Service]:
-    """The service of an app, which ends as at SIGTERM."""
+    """Yields a running service of the app, and stops it as SIGTERM would."""
     with in_a_thread(app, drain) as url:
         yield Service(int(url.rpartition(":")[2]))

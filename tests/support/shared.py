@@ -1,4 +1,4 @@
-"""What all processes of a run of tests share: made by the first that asks for it."""
+"""Folders that all processes of a test run share; the first process to need one makes it."""
 
 import fcntl
 import os
@@ -9,7 +9,7 @@ import pytest
 
 
 def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
-    """The folder of this name, which make writes. Read only."""
+    """Returns the folder of this name, which ``make`` writes once; read-only."""
     root = factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         root = root.parent

@@ -1,17 +1,18 @@
-"""Breaks commands at random moments, and looks at what is left.
+"""Breaks commands at random moments, and checks what they leave.
 
   python tests/support/soak.py --minutes 30 --seed 7     runs of score, broken and resumed
   python tests/support/soak.py --rounds 200 --seed 7     every command, interrupted and terminated
 
-Every run of jobs/score_corpus.py, local or on an S3 server of this script's own, is broken up to three times
-and started again with --resume until it is published; some of them on a cluster that loses a worker while
-executors come and go with the work (dynamic allocation). Then its rows are those of a run that nothing
-disturbed, its files have the SHA-256 that the manifest says, no process of the run is left, and each start
-that failed wrote at most ten lines, of which the last says why.
+With --minutes, runs of jobs/score_corpus.py, local or on the script's own S3 server, are broken up
+to three times each and started again with --resume until they are published. Some run on a cluster
+that loses a worker while executors come and go (dynamic allocation). Afterwards the rows must be
+those of an undisturbed run, the files must have the manifest's SHA-256, no process may be left, and
+each failed start must have written at most ten lines, of which the last gives the reason.
 
-With --rounds, Ctrl-C or SIGTERM comes at a random moment from the import of the package to the end. The
-last line, and no other, says so; no trace is printed, the exit code is 130 or 143, and no process is left.
-A command that ended before its signal is tried again. Exit code 1 where anything failed one of these.
+With --rounds, Ctrl-C or SIGTERM comes at a random moment between the import of the package and the
+end. Only the last line may say so, without a trace; the exit code must be 130 or 143, and no
+process may be left. A command that ends before its signal is tried again. Exit code 1 if any check
+failed.
 """
 
 import argparse
@@ -44,11 +45,11 @@ from gaixie.udfs.storage.published_files import run_faults  # noqa: E402
 
 ROWS, FILES, MAX_LINES, PATIENCE = 60_000, 8, 10, 300
 IDLE, TICKS = 10, 0.3
-"""A command is idle that takes no more than TICKS of a processor in IDLE seconds, as a service does."""
+"""A command is idle, as a service is, if it uses at most TICKS of a processor in IDLE seconds."""
 
 
 def write_pairs(folder: Path) -> None:
-    """Writes pairs of two examples joined, in several files; some are there twice."""
+    """Writes pairs of joined examples in several files; some pairs occur twice."""
     examples = pd.read_json(ROOT / "examples/pairs.jsonl", lines=True)
     n = np.arange(ROWS)
     a, b = n % len(examples), (n // len(examples) + 7 * n + 1) % len(examples)
@@ -64,7 +65,7 @@ SIDES = ("source", "paraphrase")
 
 
 def processes_of(group: int) -> list[psutil.Process]:
-    """Processes of a group that are not yet gone."""
+    """Returns the processes of a group that are still there."""
     found = []
     for process in psutil.process_iter(["status"]):
         try:
@@ -77,7 +78,7 @@ def processes_of(group: int) -> list[psutil.Process]:
 
 @dataclass
 class Servers:
-    """What a run may need, and a fault may break."""
+    """The servers that a run uses and a fault may break."""
 
     store: ObjectStore
     cluster: Cluster
@@ -102,7 +103,7 @@ def restart_server(process: subprocess.Popen, servers: Servers) -> None:
 
 
 def lose_machine(process: subprocess.Popen, servers: Servers) -> None:
-    """A worker of the cluster, with its executors and their shuffle files; another one comes."""
+    """Kills a worker with its executors and their shuffle files, and adds another."""
     servers.cluster.kill_worker()
     servers.cluster.add_worker()
 
@@ -127,7 +128,7 @@ COME_AND_GO = {
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
 }
-"""Executors leave after a second without work, and come back for the next stage."""
+"""Executors leave after a second without work and return for the next stage."""
 
 
 def attempt(
@@ -143,12 +144,12 @@ def attempt(
     process = subprocess.Popen(
         list(map(str, line)), stdout=subprocess.DEVNULL, stderr=log, start_new_session=True
     )
-    process.log = log  # read once it has ended
+    process.log = log  # read after it has ended
     return process
 
 
 def faults_of_processes(process: subprocess.Popen) -> list[str]:
-    """Waits for the end of a process and of those that it started, and kills what is left."""
+    """Waits for a process and its children to end, and kills the rest. Returns the faults."""
     try:
         process.wait(PATIENCE)
     except subprocess.TimeoutExpired:
@@ -165,7 +166,7 @@ def faults_of_processes(process: subprocess.Popen) -> list[str]:
 
 
 def faults_of_end(process: subprocess.Popen) -> list[str]:
-    """Waits for the end of an attempt; what is wrong with it."""
+    """Waits for the end of an attempt. Returns the faults."""
     faults, code = faults_of_processes(process), process.returncode
     process.log.seek(0)
     progress = ("scoring", "finding", "writing")
@@ -180,7 +181,7 @@ def faults_of_end(process: subprocess.Popen) -> list[str]:
 def disturb(
     name: str, root: str, run_id: str, pairs: Path, expected: dict, draw, servers: Servers
 ) -> list[str]:
-    """Breaks a run at random moments up to three times; what is wrong with what is left."""
+    """Breaks a run at up to three random moments. Returns the faults of what is left."""
     faults: list[str] = []
     cluster = servers.cluster if name == "machine" else None
     for number in range(6):
@@ -231,11 +232,11 @@ simplifications --data {d}/mcts --output {o}
 generators --reviews {d}/hotel_reviews.csv --limit 400 --vectors {w}/vectors --output {o}
 papers {o} --data {d} --page {o}.md
 """.strip().splitlines()
-"""Every command of gaixie: e is examples/, w what prepare has made, d public data, o a new folder."""
+"""Every command of gaixie. e: examples/; w: what prepare made; d: public data; o: a new folder."""
 
 
 def prepare(work: Path) -> None:
-    """Makes what the commands read: a run, another and its release, a tiny model, and tables."""
+    """Makes what the commands read: two runs, a tiny model, and tables."""
     table = pd.read_json(EXAMPLES / "pairs.jsonl", lines=True)
     table[[*SIDES]].to_csv(work / "pairs.tsv", sep="\t", index=False)
     versions = {"en": table["source"], "zh": table[[*SIDES]].to_numpy().tolist()}
@@ -261,17 +262,17 @@ TRACE = re.compile(r"Traceback|Exception ignored|  File \"|\w+(Error|Exception|I
 def has_sigterm(process: subprocess.Popen, how: str) -> bool:
     """Says whether a process catches (SigCgt) or ignores (SigIgn) SIGTERM.
 
-    It catches it once the package has set its handler; before that, Python imports what it needs.
-    It ignores it once Python clears up at its exit.
+    It catches SIGTERM once the package has set its handler, and ignores it once Python cleans up at
+    its exit.
     """
     status = Path(f"/proc/{process.pid}/status").read_text()
     return bool(int(re.search(rf"{how}:\s*(\w+)", status)[1], 16) >> signal.SIGTERM - 1 & 1)
 
 
 def wait_for_work(process: subprocess.Popen, seconds: float) -> bool:
-    """Waits until a command has had seconds of a processor, or is idle; False where it ends first.
+    """Waits until a command has used ``seconds`` of a processor or is idle; False if it ends first.
 
-    A moment is a time of work, so that it is the same moment on a host with much else to do.
+    It measures processor time, so that a moment is the same on a busy host.
     """
     spent, changed = 0.0, time.monotonic()
     while process.poll() is None and time.monotonic() < changed + IDLE:
@@ -288,7 +289,7 @@ def wait_for_work(process: subprocess.Popen, seconds: float) -> bool:
 
 
 def interrupt(words: list[str], seconds: float, how: signal.Signals) -> tuple[bool, list[str]]:
-    """Starts a command and sends it a signal. Returns whether it was still at work, and faults."""
+    """Starts a command and sends it a signal. Returns whether it was still running, and faults."""
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(
             [*GAIXIE, *words], stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
@@ -303,9 +304,9 @@ def interrupt(words: list[str], seconds: float, how: signal.Signals) -> tuple[bo
         faults = faults_of_processes(process)
         said.seek(0)
         lines = said.readlines()
-    serves = words[0] == "serve" or "--serve" in words  # to end is what it is told to
+    serves = words[0] == "serve" or "--serve" in words  # a service ends well when it is told to
     if not serves and 0 <= process.returncode < 128 and time.monotonic() < told + 3:
-        return False, faults  # it was at its end
+        return False, faults  # it had already finished
     if process.returncode != 128 + how and not (serves and process.returncode == 0):
         faults.append(f"exit code {process.returncode}")
     ends = [line for line in lines if LAST.fullmatch(line)]
@@ -317,7 +318,7 @@ def interrupt(words: list[str], seconds: float, how: signal.Signals) -> tuple[bo
 
 
 def interrupt_commands(work: Path, data: Path, rounds: int, draw: random.Random) -> int:
-    """Interrupts commands until there were so many interrupts; returns how many ended badly."""
+    """Interrupts commands ``rounds`` times; returns how many ended badly."""
     if not (work / "tiny/run/model").exists():
         prepare(work)
     lasts, failed, number = dict.fromkeys(COMMANDS, 10.0), 0, 0
@@ -351,7 +352,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=data, help="of compare, identify and others")
     args = parser.parse_args()
     draw, failed = random.Random(args.seed), 0
-    # A shell ignores it for what it starts in the background; so would all that this interrupts.
+    # A shell makes background processes ignore SIGINT, and the commands would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     print(f"seed {args.seed}")
     with tempfile.TemporaryDirectory(prefix="gaixie-soak-") as work:

@@ -1,4 +1,4 @@
-"""A causal language model of random weights, as a folder that transformers loads."""
+"""Makes a causal language model with random weights, as a folder that transformers loads."""
 
 from pathlib import Path
 
@@ -17,7 +17,10 @@ TEMPLATE = (
 
 
 def tiny_causal(folder: Path, chat: bool) -> str:
-    """A model of 16 dimensions over the characters above, at most 400 tokens; with a chat template or without."""
+    """Writes a model with 16 dimensions, the characters above, and at most 400 tokens.
+
+    chat: adds a chat template.
+    """
     special = ["<s>", "</s>", "<unk>"]
     vocabulary = {token: n for n, token in enumerate([*special, *dict.fromkeys(CHARACTERS)])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, "<unk>"))

@@ -1,4 +1,4 @@
-"""Tiny models of the kinds that the hub has, each with its real kind of tokenizer, of random weights."""
+"""Makes tiny random models of the hub's kinds, each with its real kind of tokenizer."""
 
 import json
 import shutil
@@ -29,7 +29,7 @@ SIZES = bart_sizes(16, 64)
 
 
 def bert_bart(folder: Path) -> str:
-    """As fnlp/bart-base-chinese: a BART, and BERT's vocabulary without the name of a class."""
+    """Like fnlp/bart-base-chinese: a BART with BERT's vocabulary, and no tokenizer class named."""
     characters = sorted({*"".join(TEXTS), *map(chr, range(0x4E00, 0x4E40))})
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters]
     special = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "forced_eos_token_id": 3}
@@ -41,7 +41,7 @@ def bert_bart(folder: Path) -> str:
 
 
 def mt5(folder: Path) -> str:
-    """As google/mt5-small and mengzi: sentencepiece, which makes full-width punctuation narrow."""
+    """Like google/mt5-small and mengzi: sentencepiece, which narrows full-width punctuation."""
     _pieces(folder, "spiece.model", pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
     config = MT5Config(vocab_size=96, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2)
     named = {"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>", "extra_ids": 0}
@@ -51,7 +51,7 @@ def mt5(folder: Path) -> str:
 
 
 def m2m100(folder: Path) -> str:
-    """As facebook/m2m100_418M, whose languages are English and none."""
+    """Like facebook/m2m100_418M, but with no language except English."""
     pieces = _pieces(folder, "sentencepiece.bpe.model")
     vocabulary = {token: k for k, token in enumerate(("<s>", "<pad>", "</s>", "<unk>"))}
     for number in range(3, pieces.get_piece_size()):
@@ -65,7 +65,7 @@ def m2m100(folder: Path) -> str:
 
 
 def mbart(folder: Path, name: str = "MBartTokenizer", start: int | None = None) -> str:
-    """As facebook/mbart-large-cc25: the language ends a sentence, and begins the decoder."""
+    """Like facebook/mbart-large-cc25: the language token ends a sentence and starts the decoder."""
     rule = "identity" if start is None else "nmt_nfkc"  # as far as each tokenizer normalises
     _pieces(folder, "sentencepiece.bpe.model", normalization_rule_name=rule)
     config = MBartConfig(vocab_size=128, decoder_start_token_id=start, **SIZES)
@@ -74,7 +74,7 @@ def mbart(folder: Path, name: str = "MBartTokenizer", start: int | None = None) 
 
 
 def mbart50(folder: Path) -> str:
-    """As facebook/mbart-large-50: the language begins a sentence."""
+    """Like facebook/mbart-large-50: the language token starts a sentence."""
     return mbart(folder, "MBart50Tokenizer", 2)
 
 

@@ -1,10 +1,10 @@
-"""What the tests of neural LTP models share. Real ones need the network."""
+"""Shared by the tests of neural LTP models; real ones would need the network."""
 
 from typing import Any
 
 
 def ltp_backbone(vocabulary: int) -> dict[str, Any]:
-    """The encoder of a neural LTP model, as its configuration names it: one layer of 16 dimensions."""
+    """Returns the configuration of a neural LTP encoder with one layer of 16 dimensions."""
     return {
         "_ltp_target_": "ltp_core.models.utils.transformer.load_transformers",
         "config": {

@@ -1,4 +1,4 @@
-"""Small models of random weights, as folders that transformers loads."""
+"""Makes small models with random weights, as folders that transformers loads."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ POSITIONS = 24
 
 
 def tiny_bert(folder: Path, layers: int = 3) -> str:
-    """An encoder of 16 dimensions over the characters above; at most 24 tokens."""
+    """Writes an encoder with 16 dimensions, the characters above, and at most 24 tokens."""
     vocabulary = _save_tokenizer(folder)
     torch.manual_seed(0)
     config = BertConfig(
@@ -39,14 +39,14 @@ def tiny_bert(folder: Path, layers: int = 3) -> str:
 
 
 def bart_sizes(width: int, positions: int, heads: int = 2) -> dict[str, int]:
-    """Keys of the configuration of a BART, m2m100 or Marian of one layer."""
+    """Returns configuration keys of a BART, m2m100 or Marian with one layer."""
     one = {"layers": 1, "attention_heads": heads, "ffn_dim": 2 * width}
     sides = {f"{side}_{key}": one[key] for side in ("encoder", "decoder") for key in one}
     return sides | {"d_model": width, "max_position_embeddings": positions}
 
 
 def tiny_bart(folder: Path) -> str:
-    """A sequence-to-sequence model over the same characters."""
+    """Writes a sequence-to-sequence model over the same characters."""
     vocabulary = _save_tokenizer(folder)
     torch.manual_seed(0)
     config = BartConfig(
@@ -63,7 +63,7 @@ def tiny_bart(folder: Path) -> str:
 
 
 def tiny_t5(folder: Path) -> str:
-    """Another sequence-to-sequence model over the same characters, with spare rows of weights."""
+    """Writes a T5 over the same characters, with spare rows in its embedding."""
     vocabulary = _save_tokenizer(folder)
     torch.manual_seed(0)
     config = T5Config(

@@ -1,4 +1,4 @@
-"""A BERT of random weights with characters as tokens, as a folder that transformers loads."""
+"""Makes a random BERT with characters as tokens, as a folder that transformers loads."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ CHARACTERS = "今天气很好我们去公园散步他昨买了三本书其中一
 
 
 def tiny_pair_bert(folder: Path) -> str:
-    """16 dimensions, one layer, up to 512 tokens."""
+    """Writes a BERT with 16 dimensions, one layer, and up to 512 tokens."""
     folder.mkdir(parents=True, exist_ok=True)
     names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *dict.fromkeys(CHARACTERS)]
     (folder / "vocab.txt").write_text("\n".join(names) + "\n", "utf-8")

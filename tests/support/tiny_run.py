@@ -1,4 +1,4 @@
-"""A small published run of three stages, its tokenizer, and settings to train on them in seconds."""
+"""Makes a small published run of three stages, a tokenizer, and settings that train in seconds."""
 
 from itertools import islice, product
 from pathlib import Path
@@ -24,7 +24,7 @@ WORDS = sorted(
 
 
 def pairs(stage: int, count: int) -> list[tuple[str, str]]:
-    """Pairs of which every source is another; the later the stage, the longer and more different."""
+    """Returns pairs with distinct sources; later stages have longer and more different pairs."""
     found = []
     for year, (time, who, where, deed) in product(
         range(2001, 2121), product(TIMES, PEOPLE, PLACES, DEEDS)
@@ -41,14 +41,17 @@ def pairs(stage: int, count: int) -> list[tuple[str, str]]:
             )
             target = f"{where[1]}里会很热闹：天气好，{who[1]}说{year}年{time[1]}去那里{deed[1]}，我们同去。"
         found.append((source, target))
-    step = (len(found) - 6_000) // count | 1  # odd, so that every part of the sentence changes
+    step = (len(found) - 6_000) // count | 1  # odd, so every part of the sentence changes
     return [*islice(found[::step], count)]
 
 
 def write_run(
     root: Path, run_id: str = "tiny", stages: dict[int, int] | None = None, rows_a_group: int = 40
 ) -> str:
-    """A run as jobs/score_corpus.py publishes it, one file a stage; its URI. stages: pairs of each."""
+    """Publishes a run like jobs/score_corpus.py, one file per stage. Returns its URI.
+
+    stages: pairs of each.
+    """
     tables = {}
     for stage, count in (stages or {1: 240, 2: 160, 3: 120}).items():
         source, paraphrase = zip(*pairs(stage, count), strict=True)
@@ -59,7 +62,7 @@ def write_run(
 
 
 def write_tokenizer(folder: Path) -> str:
-    """Words of the sentences above, their characters and bytes; a few hundred tokens."""
+    """Writes a tokenizer with a few hundred tokens: the sentences' words, characters, and bytes."""
     rest = {
         character
         for stage in (1, 2, 3)
@@ -78,7 +81,10 @@ MODEL = bart_sizes(32, 64) | {"dropout": 0.0, "attention_dropout": 0.0, "init_st
 
 
 def settings(run: str, tokenizer: str, output: Path, **changes: Any) -> dict[str, Any]:
-    """Settings as of conf/curriculum.yaml: three stages of 8 steps. changes: of the top level."""
+    """Returns settings like conf/curriculum.yaml's, with three stages of 8 steps.
+
+    changes: keys of the top level.
+    """
     values: dict[str, Any] = {
         "data": {"uri": run, "validation": 0.1, "test": 0.05},
         "tokenizer": tokenizer,

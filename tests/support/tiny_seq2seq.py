@@ -1,4 +1,4 @@
-"""A tiny BART with an entity-aligned tokenizer, as a folder that transformers loads."""
+"""Makes a tiny BART with an entity-aligned tokenizer, as a folder that transformers loads."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,11 +17,11 @@ WORDS = ["的", "我们", "昨天", "公园", "看", "花", "他", "读", "了",
 WORDS += ["今天", "很", "好看", "在"]
 POSITIONS = 128
 STEPS = 120
-"""By which the pairs of a test, some ten of them, are learnt by heart."""
+"""Training steps that suffice to learn about ten pairs by heart."""
 
 
 def tiny_seq2seq(folder: Path, pairs: Sequence[tuple[str, str]] = ()) -> str:
-    """Writes a model of random weights, or one that knows pairs by heart; gives the folder's name."""
+    """Writes a random model, or one that knows pairs by heart. Returns the folder's name."""
     tokenizer = EntityAlignedTokenizer.from_words(WORDS, load_settings(ENTITIES), indices=4)
     torch.manual_seed(0)
     config = BartConfig(
@@ -34,7 +34,7 @@ def tiny_seq2seq(folder: Path, pairs: Sequence[tuple[str, str]] = ()) -> str:
         forced_eos_token_id=EOS,
         dropout=0.0,
         degrees=True,
-        init_std=0.1 if pairs else 0.5,  # random weights tell tokens apart if they are large
+        init_std=0.1 if pairs else 0.5,  # large random weights tell tokens apart
     )
     model = BartForConditionalGeneration(config)
     if pairs:

@@ -1,4 +1,4 @@
-"""Sequence-to-sequence models small enough to learn a dozen sentences by heart in seconds."""
+"""Trains tiny sequence-to-sequence models, which learn a dozen sentences by heart in seconds."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,11 +12,11 @@ CORPUS = (
     ("孩子们放学以后常常在公园里踢足球。", "The children often play football in the park after school.", "放学后，孩子们经常去公园里踢球玩。"),
     ("医生建议他每天早上散步半个小时。", "The doctor told him to walk half an hour every morning.", "医生劝他每天早晨出去走上半小时的路。"),
 )  # fmt: skip
-"""Chinese, English, the same in other Chinese words: at least 15 characters."""
+"""(Chinese, English, the same in other Chinese words); Chinese has at least 15 characters."""
 
 
 def make_tokenizer(texts: Sequence[str], languages: Sequence[str] = ()) -> Any:
-    """A fast tokenizer of byte pairs; without languages it ends texts itself, as Marian's does."""
+    """Returns a fast byte-pair tokenizer; without languages it ends texts itself, like Marian's."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -47,8 +47,8 @@ def save_translator(
 ) -> Path:
     """Trains a model until it knows the examples by heart.
 
-    examples: (language, text, language, text). kind: m2m_100, marian or bart; only the first is told
-    the languages.
+    examples: (language, text, language, text). kind: m2m_100, marian or bart; only m2m_100 uses the
+    languages.
     """
     import torch
     from tiny_models import bart_sizes
@@ -98,7 +98,7 @@ def save_translator(
 
 
 def save_back_translator(folder: Path) -> Path:
-    """An m2m100 that brings the Chinese of CORPUS through English back in other words."""
+    """Writes an m2m100 that translates CORPUS to English and back into other Chinese words."""
     there = [("zh", zh, "en", en) for zh, en, _ in CORPUS]
     back = [("en", en, "zh", zh) for _, en, zh in CORPUS]
     return save_translator(folder, there + back)

@@ -1,4 +1,4 @@
-"""Two processes of one run, which exchange what they have by gloo."""
+"""Runs a function on two ranks, which communicate by gloo."""
 
 import multiprocessing
 import os
@@ -14,8 +14,8 @@ from servers import PATIENCE, free_port
 
 
 def on_two_ranks(work: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """What work(accelerator, *arguments) gives on each rank. The processes are forks of this one."""
-    torch.set_num_threads(1)  # a fork has no more
+    """Returns the result of work(accelerator, *arguments) on each rank, each a fork of this one."""
+    torch.set_num_threads(1)  # a fork has no other threads
     given = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
     fork = multiprocessing.get_context("fork")
     started = []
@@ -27,7 +27,7 @@ def on_two_ranks(work: Callable[..., Any], *arguments: Any) -> list[Any]:
         there.close()
         started.append((process, here))
     try:
-        return [here.recv() for _, here in started]  # EOFError: a rank has ended with an error
+        return [here.recv() for _, here in started]  # EOFError: a rank failed
     finally:
         for process, _ in started:
             process.join(PATIENCE)
@@ -38,7 +38,7 @@ def _rank(environment: dict[str, str], answer: Any, work: Callable[..., Any], ar
     os.environ |= environment
     for state in (AcceleratorState, GradientState, PartialState):
         state._reset_state()
-    # A rank that waits for a message which is never sent fails.
+    # A rank that waits for a message that is never sent must fail.
     patience = InitProcessGroupKwargs(timeout=timedelta(seconds=60))
     accelerator = Accelerator(cpu=True, kwargs_handlers=[patience])
     answer.send(work(accelerator, *arguments))

@@ -1,4 +1,4 @@
-"""What a script says under --help, in this process: each of its own would import PyTorch anew."""
+"""Gets a script's --help in this process; a new process for each would import PyTorch again."""
 
 import io
 import runpy
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 @cache
 def usage(script: str, *words: str) -> str:
-    """script: from the root of the repository. words: before --help."""
+    """Returns a script's help. script: path from the repository's root. words: before --help."""
     said = io.StringIO()
     with redirect_stdout(said), pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", [script, *words, "--help"])

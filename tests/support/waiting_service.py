@@ -18,7 +18,7 @@ from gaixie.udfs.command_line import run_command
 
 
 class Waiting(Part):
-    """GET /v1/wait/NAME: FOLDER/NAME.begun is written, and FOLDER/NAME.go waited for."""
+    """Serves GET /v1/wait/NAME: writes FOLDER/NAME.begun, then waits for FOLDER/NAME.go."""
 
     name = "wait"
 
@@ -33,7 +33,7 @@ class Waiting(Part):
             raise RuntimeError("it cannot start")
 
     async def hang(self) -> None:
-        """Has the process do nothing else for ever."""
+        """Blocks the process forever."""
         (self.folder / "hang.begun").touch()
         threading.Event().wait()
 

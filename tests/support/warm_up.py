@@ -1,7 +1,7 @@
-"""What every process of a run of tests would do again at its start, done once beside its first tests.
+"""Does once, beside the first tests, what every test process would otherwise do at its start.
 
-python warm_up.py kernels       compiles the kernels of the metric, into the cache of gaixie.udfs.storage.cache
-python warm_up.py java ARCHIVE  archives the classes of Spark: each Java that maps them saves 6 seconds
+python warm_up.py kernels       compiles the metric's kernels into the cache (udfs/storage/cache.py)
+python warm_up.py java ARCHIVE  archives Spark's classes, which saves each Java 6 seconds
 """
 
 import hashlib
@@ -15,26 +15,26 @@ from pathlib import Path
 
 SOURCE = "据目击者描述，火势从三楼的一间厨房开始蔓延"
 PARAPHRASE = "目击的人说，火是从三楼一个厨房烧起来的"
-VFORK = "-Djdk.lang.Process.launchMechanism=VFORK"  # Hadoop runs chmod for each file that it writes
-QUICK_START = f"-XX:TieredStopAtLevel=1 {VFORK}"  # tests end before the rest pays
-SMALL_HEAP = "-XX:+UseSerialGC"  # less to start; a job in local mode has a collector of its own
+VFORK = "-Djdk.lang.Process.launchMechanism=VFORK"  # Hadoop runs chmod for each file it writes
+QUICK_START = f"-XX:TieredStopAtLevel=1 {VFORK}"  # tests are too short for more compilation
+SMALL_HEAP = "-XX:+UseSerialGC"  # starts faster; a job in local mode sets its own collector
 
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
 }
-"""For a few rows, compiling a query takes longer than running it, and so does planning it again."""
+"""For few rows, compiling or re-planning a query takes longer than running it."""
 COMPILED = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.adaptive.enabled": "true",
 }
-"""Spark's defaults, which one test of each job keeps."""
+"""Spark's defaults, which one test of each job uses."""
 
 
 def class_archive(folder: Path) -> Path | None:
-    """Where the archive of this Java and this Spark lies, or will; None where there is no Java."""
+    """Returns the path of the archive for this Java and Spark; None without Java."""
     home, spark = os.environ.get("JAVA_HOME"), find_spec("pyspark")
     java = f"{home}/bin/java" if home else shutil.which("java")
     if spark is None or java is None or not os.path.exists(java):
@@ -45,31 +45,31 @@ def class_archive(folder: Path) -> Path | None:
 
 
 def java_options(archive: Path | None) -> str:
-    """Options of every Java. One that is not there (yet), or not of this Java, is passed over."""
+    """Returns options for every Java, which ignores an archive that is missing or not its own."""
     if archive is None or " " in str(archive):
         return QUICK_START
     return f"{QUICK_START} -Xlog:disable -XX:SharedArchiveFile={archive}"
 
 
 def driver_options(archive: Path | None) -> str:
-    """Options of every Java that runs queries."""
+    """Returns options for every Java that runs queries."""
     settings = [f"-D{name}={value}" for name, value in INTERPRETED.items()]
     return " ".join([java_options(archive), *settings])
 
 
 def daemon_options(archive: Path | None) -> str:
-    """Options of every Java of a cluster, executors among them, but drivers."""
+    """Returns options for a cluster's Java processes, including executors but not drivers."""
     return f"{java_options(archive)} {SMALL_HEAP}"
 
 
 def compiling() -> dict[str, str]:
-    """What the environment of a process needs for its queries to be compiled after all."""
+    """Returns the environment of a process that must compile its queries."""
     options = os.environ["SPARK_SUBMIT_OPTS"].split()
     return {"SPARK_SUBMIT_OPTS": " ".join(o for o in options if not o.startswith("-Dspark.sql"))}
 
 
 def begin(lock: int, archive: Path | None) -> list[subprocess.Popen]:
-    """Starts both; the lock, a file that is locked, stays so until they have ended."""
+    """Starts both tasks; they hold the locked file until they end."""
     tasks = [["kernels"]]
     if archive is not None and not archive.exists():
         archive.parent.mkdir(parents=True, exist_ok=True)
@@ -88,7 +88,7 @@ def compile_kernels() -> None:
 
 
 def archive_classes(archive: Path) -> None:
-    """Java writes the classes that it has loaded when it ends."""
+    """Uses Spark for a while; Java writes the classes it has loaded when it ends."""
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
 
@@ -108,7 +108,7 @@ def archive_classes(archive: Path) -> None:
         spark.read.text(f"{folder}/b").collect()
         gateway = spark.sparkContext._gateway
         spark.stop()
-        gateway.proc.stdin.close()  # which ends Java; it writes the archive first
+        gateway.proc.stdin.close()  # ends Java, which first writes the archive
         gateway.proc.wait()
     part.rename(archive)
 

@@ -1,4 +1,4 @@
-"""The application with all of its parts: the examples as a run, a tiny model, the metric."""
+"""Makes the application with all parts: the examples as a run, a tiny model, the metric."""
 
 from pathlib import Path
 from typing import Any
@@ -24,11 +24,11 @@ from gaixie.udfs.storage.manifest import read_run
 
 ROOT = Path(__file__).parents[2]
 LEARNT = [("今天公园很好看", "公园今天很好看"), ("我们昨天读书", "昨天我们读了书")]
-"""What the model knows by heart."""
+"""Pairs that the model knows by heart."""
 
 
 def scored_examples() -> pa.Table:
-    """The example pairs as a run has them."""
+    """Returns the example pairs with the columns of a run."""
     table = pj.read_json(ROOT / "examples/pairs.jsonl").select(["source", "paraphrase"])
     judged = SPScore.load().judge(table["source"], table["paraphrase"])
     for name in OUTPUTS:
@@ -37,7 +37,7 @@ def scored_examples() -> pa.Table:
 
 
 def whole_app(folder: Path, table: pa.Table, **limits: Any) -> FastAPI:
-    """folder: an empty one, for what it needs."""
+    """Returns the application. folder: an empty folder for its files."""
     uri = write_scored(folder / "runs" / "examples", {("llm", 1): table})
     manifest, settings = read_run(uri), ServiceSettings(**limits)
     (folder / "model").mkdir()

@@ -1,4 +1,4 @@
-"""research/annotation/agreement.py against published figures."""
+"""research/annotation/agreement.py must give the published figures."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ EXAMPLE = np.array(
         [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, _],
     ]
 ).T
-"""Krippendorff 2011, section C: four observers, twelve units, of which the last has one answer."""
+"""Krippendorff 2011, section C: four observers, twelve units; the last unit has one answer."""
 BINARY = np.array([[0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]], float).T
 """The same paper, section A: two observers, ten units."""
 

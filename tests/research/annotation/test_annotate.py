@@ -1,4 +1,4 @@
-"""research/annotate.py: tasks out, answers back, careless people named, a table to fit to."""
+"""research/annotate.py must write tasks, read answers, name careless people, and make ratings."""
 
 import json
 import xml.etree.ElementTree as ET
@@ -23,7 +23,7 @@ COLUMNS = ["source", "paraphrase", "origin", "spscore"]
 
 @pytest.fixture(scope="module")
 def known() -> pd.DataFrame:
-    """The example pairs with ratings, by both texts."""
+    """Returns the example pairs with ratings, indexed by both texts."""
     pairs = pd.read_json(EXAMPLES, lines=True)
     pairs["structure"], pairs["synonyms"] = pairs["rated_structure"], pairs["rated_synonym"]
     pairs["meaning"], pairs["fluency"] = pairs["rated_consistency"], 4
@@ -35,7 +35,7 @@ def known() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def folder(known, tmp_path_factory) -> Path:
-    """Tasks of 40 pairs for three people, two for each pair."""
+    """Returns a folder with tasks of 40 pairs for three people, two people per pair."""
     folder = tmp_path_factory.mktemp("annotation")
     known.reset_index()[COLUMNS].to_parquet(folder / "pairs.parquet")
     line = ["export", str(folder / "pairs.parquet"), "--output", str(folder / "tasks")]
@@ -49,7 +49,7 @@ def plan(folder) -> pd.DataFrame:
 
 
 def right(known: pd.DataFrame, task: pd.Series) -> list[int]:
-    """What a careful annotator answers."""
+    """Returns the answers of a careful annotator."""
     if task.kind in CHECKS:
         return CHECKS[task.kind]
     return [int(known.loc[(task.source, task.paraphrase), name]) for name in FIELDS]
@@ -58,7 +58,7 @@ def right(known: pd.DataFrame, task: pd.Series) -> list[int]:
 def export(
     plan: pd.DataFrame, known: pd.DataFrame, path: Path, name: str, kind: str, answer
 ) -> Path:
-    """What Label Studio exports of an annotator's project."""
+    """Writes an annotator's project as Label Studio exports it."""
     rows = []
     for number, task in enumerate(plan[plan["annotator"] == name].itertuples()):
         values = [str(v) for v in answer(name, number, right(known, task))]
@@ -85,7 +85,10 @@ def export(
 
 
 def fill(plan, known, output: Path, answer=lambda name, number, values: values) -> Path:
-    """Exports of all annotators. answer: (annotator, number of the task, right answers) -> answers."""
+    """Writes the exports of all annotators.
+
+    answer: makes answers from (annotator, number of the task, right answers).
+    """
     for name in NAMES:
         export(plan, known, output / f"{name}.json", name, "min", answer)
     return output
@@ -93,7 +96,7 @@ def fill(plan, known, output: Path, answer=lambda name, number, values: values) 
 
 @pytest.fixture(scope="module")
 def filled(plan, known, folder) -> Path:
-    """Anna is right, Bo is often a step milder, and Chen draws lots."""
+    """Returns answers: Anna is right, Bo is often one step milder, Chen answers at random."""
     draw = np.random.default_rng(5)
 
     def answer(name, number, values):
@@ -217,7 +220,7 @@ def test_fit_spscore_reads_the_ratings(folder, filled, tmp_path):
 
 
 def test_medians_and_disputes(folder, plan, known, tmp_path):
-    """Bo turns every other answer round: only such pairs are disputed, with the mean of both."""
+    """Bo reverses every other answer: only those pairs may be disputed, rated the mean of both."""
 
     def answer(name, number, values):
         turned = [5 - value for value in values[:5]] + values[5:]

@@ -1,4 +1,4 @@
-"""The experiment: splits, noise, the same chances for every arm, intervals; and a small one to its end."""
+"""The experiment: splits, noise, equal conditions for every arm, intervals, and a small run."""
 
 import json
 import shutil
@@ -38,12 +38,12 @@ def load(path: Path = CONFIG) -> Experiment:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> Path:
-    """Shared data in miniature: 30 English sentences, of which two share a translation. Read only."""
+    """Returns miniature shared data: 30 English sentences, two with a common translation."""
     folder = tmp_path_factory.mktemp("data")
     lists = [[SENTENCE.format(k, j) for j in range(3)] for k in range(30)]
     lists[7].append(lists[3][0])
     english = [f"Student {k}  read it." for k in range(30)]
-    # The first stands twice, with another system's words and other spaces.
+    # The first sentence occurs twice, with another system's translation and other spaces.
     table = {
         "source_en": [*english, "Student 0 read it."],
         "translations_zh": [*lists, [SENTENCE.format(0, 9)]],
@@ -83,7 +83,7 @@ def test_splits_go_by_english_sentence(data, written):
     assert not groups[0] & groups[1]
     assert not groups[0] & groups[2]
     assert not groups[1] & groups[2]
-    # Nor is any translation of a held-out English sentence anywhere, whoever else has it.
+    # A translation of a held-out English sentence is excluded even where another sentence has it.
     table = pq.read_table(data / "wmt_en_zh_translations.parquet").to_pylist()
     numbers = {" ".join(row["source_en"].split()): None for row in table}
     name_of = {text: f"wmt-{k}" for k, text in enumerate(numbers)}
@@ -104,7 +104,7 @@ def test_noise():
     assert made == noised(texts, 0.2)
     assert all(a != b for a, b in zip(texts, made, strict=True))
     lengths = np.array([len(b) / len(a) for a, b in zip(texts, made, strict=True)])
-    assert lengths.min() < 1 < lengths.max()  # dropped and doubled
+    assert lengths.min() < 1 < lengths.max()  # some words are dropped, some doubled
     assert lengths.mean() == pytest.approx(1, abs=0.03)
     assert all(text.count("，") == 1 for text in made)
 
@@ -121,10 +121,8 @@ def test_all_arms_have_the_same_chances(tmp_path, config):
         assert sum(budgets) == sum(own.stages)
         assert all(budget % settings.evaluation.steps == 0 for budget in budgets)
         assert settings.evaluation.steps == own.evaluate_every
-        assert settings.controller.patience >= sum(
-            own.stages
-        )  # nothing but the budget ends a stage
-    # Beside these nothing differs but what an arm is.
+        assert settings.controller.patience >= sum(own.stages)  # only the budget ends a stage
+    # Apart from these, arms differ only by their definition.
     plain = [s.model_dump(exclude={"output", "curriculum", "stages"}) for s in asked]
     for values, arm in zip(plain, ARMS, strict=True):
         floors = [values["data"].pop(name) for name in ("min_meaning", "min_fluency")]
@@ -142,7 +140,7 @@ def test_bad_settings(tmp_path, refused):
 
 
 def test_intervals_over_seeds_and_sources():
-    """Against drawing them plainly."""
+    """Means over counts must equal means over the drawn rows themselves."""
     random = np.random.default_rng(0)
     values = random.normal(size=(3, 12))
     values[1, 5] = np.nan
@@ -156,7 +154,7 @@ def test_intervals_over_seeds_and_sources():
 
 
 def test_differences_from_the_curriculum():
-    """By hand where every source has the same; in bold where it is clear."""
+    """A difference must equal the one set by hand, and be bold only if its interval excludes 0."""
     noise = np.random.default_rng(1).normal(scale=0.01, size=(2, 40))
     curriculum, together, third = (
         {"score": base + noise, "other": np.full((2, 40), np.nan)} for base in (0.5, 0.3, 0.5)
@@ -175,7 +173,7 @@ def test_differences_from_the_curriculum():
 
 
 def scored(stage: int) -> pa.Table:
-    """Pairs of a stage with judgements and groups."""
+    """Returns pairs of a stage with judgements and groups."""
     rows = pairs(max(stage, 1), 160 + stage)[stage:]
     columns = {
         "pair_id": [f"{stage}-{k}" for k in range(len(rows))],
@@ -189,7 +187,7 @@ def scored(stage: int) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def prepared(written, tmp_path_factory) -> tuple[Path, Path]:
-    """(experiment's folder with data and run, start): what comes before the arms."""
+    """Returns (experiment's folder with data and run, start model), as the arms need them."""
     root = tmp_path_factory.mktemp("experiment")
     for name in ("test.parquet", "validation.parquet"):
         shutil.copyfile(written / name, root / name)
@@ -198,7 +196,7 @@ def prepared(written, tmp_path_factory) -> tuple[Path, Path]:
 
 
 def in_this_process(calls: list[str]):
-    """In the place of run_script; it saves the imports."""
+    """Returns a replacement of run_script that works in this process and saves the imports."""
 
     def run_script(script: str, *arguments: str) -> None:
         calls.append(script)
@@ -239,7 +237,7 @@ def test_a_small_one(prepared, tmp_path, monkeypatch, capsys, refused):
         ]
         assert not (folder / "checkpoints").exists()
         assert f"| {arm} | 1 | 8 | 4 |" in text
-        # In the training, and in means and differences of three tables.
+        # Once in the trainings, and in means and differences of three tables.
         assert text.count(f"\n| {arm} |") == 1 + (3 if arm == "curriculum" else 6)
     for part in (
         "\n| noised |",
@@ -250,13 +248,13 @@ def test_a_small_one(prepared, tmp_path, monkeypatch, capsys, refused):
         "SPScore-zh paper ↑",
     ):
         assert part in text
-    assert text.count("\n| mt |") == 1  # of one table alone
+    assert text.count("\n| mt |") == 1  # only one table has it
     assert text.count("\n| human |") == 2
     _, outputs = text.split("## Outputs")
     assert outputs.count("\n| ") == 2 + 4
     assert "nan" not in text
 
-    # Again nothing is done, but the report.
+    # A second call does nothing but the report.
     calls.clear()
     assert experiment.main(line) == 0
     assert (root / "experiment.md").read_text("utf-8") == text
@@ -265,7 +263,7 @@ def test_a_small_one(prepared, tmp_path, monkeypatch, capsys, refused):
     assert capsys.readouterr().out.count(", finished") == 4
     assert calls == []
 
-    # Other settings do not join what is there.
+    # Other settings are refused in the same folder.
     other = [*line, "--set", "floors.min_meaning=0.1"]
     refused(experiment.main, other, "what is there differs in floors")
     assert calls == []

@@ -1,4 +1,4 @@
-"""Statistics of resamples: rows without a score, paired tests, and how often intervals cover."""
+"""Statistics of resamples: rows without a score, paired tests, and coverage of intervals."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,11 @@ from gaixie.udfs.metrics.bootstrap import estimate_of
 
 
 def test_by_hand():
-    """x against y = 1 2 3 / 1 3 2: one of three pairs is the wrong way round: tau = (2 − 1) / 3;
-    rho = 1 − 6·(0 + 1 + 1) / (3·8) = 0.5. The row without a score has no part."""
+    """Statistics must equal those by hand, without the row that has no score.
+
+    For 1 2 3 against 1 3 2, one of three pairs is in the wrong order: tau = (2 − 1) / 3, and
+    rho = 1 − 6·(0 + 1 + 1) / (3·8) = 0.5.
+    """
     x, y = np.array([1.0, 2, np.nan, 3]), np.array([1.0, 3, 9, 2])
     found = agreement.statistics_of(x, y, [np.arange(4)])
     assert {name: values.tolist() for name, values in found.items()} == {
@@ -17,7 +20,7 @@ def test_by_hand():
         "spearman": [pytest.approx(0.5)],
         "kendall": [pytest.approx(1 / 3)],
     }
-    # Two of three positives above the negative.
+    # Two of three positives are above the negative.
     found = agreement.statistics_of(
         np.array([1.0, 2, 3, 4]), np.array([1.0, 0, 1, 1]), [np.arange(4)], agreement.CURVES
     )
@@ -38,7 +41,8 @@ def test_sources_are_drawn_whole():
 
 
 def test_intervals_cover_what_they_should():
-    """Of 100 samples of 80 pairs with a correlation of 0.5, about 95 have it in their interval."""
+    """About 95 of 100 samples, of 80 pairs each, must have the true correlation, 0.5, in their
+    interval."""
     generator = np.random.default_rng(0)
     covered = 0
     for sample in range(100):
@@ -51,7 +55,7 @@ def test_intervals_cover_what_they_should():
 
 
 def test_paired():
-    """The better of two metrics is told from the worse, and a metric not from itself."""
+    """The paired test must tell a better metric from a worse one, but not a metric from itself."""
     generator = np.random.default_rng(0)
     human = generator.normal(size=300)
     good, bad = human + generator.normal(size=300), human + 4 * generator.normal(size=300)

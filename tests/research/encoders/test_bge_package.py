@@ -1,4 +1,4 @@
-"""bge-small-zh of a Maven artifact: a tiny BERT laid out like its jar, bad jars, and the real one."""
+"""bge-small-zh from a Maven artifact: a tiny BERT laid out like its jar, bad jars, the real one."""
 
 import json
 import shutil
@@ -31,13 +31,13 @@ def bert() -> BertModel:
         max_position_embeddings=20,
     )
     network = BertModel(config, add_pooling_layer=False).eval()
-    for weights in network.parameters():  # biases and norms too, which start as zeros and ones
+    for weights in network.parameters():  # also biases and norms, which start as zeros and ones
         torch.nn.init.normal_(weights, std=0.2)
     return network
 
 
 def as_onnx(network: BertModel, without: str = "") -> bytes:
-    """The weights as the artifact has them: matrices transposed, under made-up names."""
+    """Returns the weights in the artifact's layout: matrices transposed, with generated names."""
     nodes, tensors = [], []
     for number, (name, weights) in enumerate(network.state_dict().items()):
         values = weights.numpy()
@@ -54,7 +54,7 @@ def as_onnx(network: BertModel, without: str = "") -> bytes:
 
 
 def tokenizer_file(folder: Path) -> str:
-    """tokenizer.json with the artifact's flaw: it keeps capitals, and the vocabulary has none."""
+    """Returns tokenizer.json with the artifact's flaw: it keeps capitals the vocabulary lacks."""
     from tokenizers import BertWordPieceTokenizer
 
     vocabulary = {token: k for k, token in enumerate(TOKENS)}
@@ -74,7 +74,7 @@ def test_hidden_states_are_the_network_s(tmp_path, bert):
     jar = write_jar(tmp_path / "bge.jar", as_onnx(bert), tokenizer_file(tmp_path))
     assert main(["--from", str(jar), "--output", str(tmp_path / "out")]) == 0
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
-    assert tokenizer.tokenize("AB好") == ["a", "##b", "好"]  # capitals are lowered
+    assert tokenizer.tokenize("AB好") == ["a", "##b", "好"]  # capitals are lower-cased
     assert tokenizer.model_max_length == 20
     batch = tokenizer(["今天很好", "好"], padding=True, return_tensors="pt")
     assert batch["input_ids"].tolist() == [[2, 5, 6, 7, 8, 3], [2, 8, 3, 0, 0, 0]]
@@ -131,7 +131,7 @@ def test_the_real_one(real):
     with torch.inference_mode():
         states = network(**tokenizer(texts, padding=True, return_tensors="pt")).last_hidden_state
     vectors = torch.nn.functional.normalize(states[:, 0], dim=-1)
-    # Golden: the same texts through the jar's ONNX and onnxruntime.
+    # Golden: onnxruntime's output for the same texts and the jar's ONNX.
     torch.testing.assert_close(
         vectors[0] @ vectors[1:].T, torch.tensor([0.86956, 0.32507]), atol=1e-4, rtol=0
     )

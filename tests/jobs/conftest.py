@@ -1,4 +1,4 @@
-"""Runs and what they are made of, for the tests of jobs."""
+"""Fixtures for the tests of jobs: scored runs and their inputs."""
 
 from scored_runs import (  # noqa: F401, whose names pytest looks for here
     examples,

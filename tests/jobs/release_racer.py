@@ -1,5 +1,6 @@
-"""Runs jobs/release_dataset.py, but creates nothing until two racers are ready to; the winner then
-verifies what it released, at the same root written s3a://.
+"""Runs jobs/release_dataset.py, but publishes nothing until two racers are ready to.
+
+The winner then verifies its release, with the same root written as s3a://.
 
 python release_racer.py FOLDER …    FOLDER: where the racers meet; the rest goes to the job
 """

@@ -1,4 +1,4 @@
-"""jobs/build_pairs.py with translators: on Spark, from sentences to pairs."""
+"""jobs/build_pairs.py with translators must make pairs from sentences, on Spark."""
 
 import json
 from pathlib import Path
@@ -45,7 +45,7 @@ def test_back_translation(spark, translator, tmp_path, capsys):
 
 
 def test_on_the_cluster_from_the_store_to_the_store(store, spark_submit, jars, translator):
-    """Sentences and model lie in the store; each executor fetches the model."""
+    """Sentences and model are in the store, and each executor must fetch the model."""
     text = "\n".join(["text", *(zh for zh, _, _ in CORPUS)])
     store.put("back/zh.tsv", text.encode())
     for file in translator.iterdir():
@@ -58,7 +58,7 @@ def test_on_the_cluster_from_the_store_to_the_store(store, spark_submit, jars, t
 
 
 def write_tmx(path: Path) -> Path:
-    """CORPUS, the first sentence in two Chinese versions, and a unit without Chinese."""
+    """Writes CORPUS with two Chinese versions of the first sentence, and a unit without Chinese."""
     rows = [*((en, [zh]) for zh, en, _ in CORPUS), ("No Chinese at all.", [])]
     rows[0][1].append(SECOND)
     variants = [

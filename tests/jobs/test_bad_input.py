@@ -1,4 +1,4 @@
-"""What the job does with input that it cannot use: design section 5, row by row."""
+"""Unusable input must be quarantined or refused as design section 5 says, row by row."""
 
 import gzip
 import json
@@ -13,7 +13,7 @@ import pytest
 A = "据目击者描述，火势从三楼的一间厨房开始蔓延，消防员用了将近五个小时才将其扑灭。"
 B = "目击的人说，火是从三楼一个厨房烧起来的，消防队花了快五个小时才扑灭。"
 BROKEN = "火势从三楼的一间厨房".encode()[:-1] + "开始蔓延，消防员赶到现场。".encode()
-"""Text with a character cut in two: not UTF-8."""
+"""Text that is not UTF-8: a character is cut in two."""
 
 EXAMPLES = Path(__file__).parents[2] / "examples/pairs.jsonl"
 
@@ -32,7 +32,7 @@ def write_text(path: Path, *lines: str | bytes) -> Path:
 
 
 def utf8_unchecked(values: list[bytes | None]) -> pa.Array:
-    """A string array that holds whatever bytes it is given."""
+    """Returns a string array that holds any bytes."""
     binary = pa.array(values, pa.binary())
     valid, offsets, data = binary.buffers()
     return pa.StringArray.from_buffers(len(values), offsets, data, valid, binary.null_count)
@@ -64,7 +64,7 @@ ROWS = [
 
 @pytest.fixture(scope="module")
 def quarantined(score, tmp_path_factory):
-    """ROWS as Parquet, with their numbers."""
+    """Runs the job on ROWS in Parquet, with their numbers."""
     folder = tmp_path_factory.mktemp("rows")
     texts = [[t.encode() if isinstance(t, str) else t for t in c] for c in zip(*ROWS, strict=True)]
     table = pa.table(
@@ -155,7 +155,7 @@ def test_malformed_lines_are_kept(score, tmp_path):
 
 
 def refused(run, *parts: str) -> None:
-    """Exit code 2, one line that holds all parts, nothing written."""
+    """Asserts exit code 2, one line that contains all parts, and no output."""
     assert run.code == 2, run.stderr
     for part in parts:
         assert part in run.error
@@ -361,9 +361,11 @@ def test_a_model_of_another_tier(score, model, tmp_path):
 
 @pytest.fixture(scope="module")
 def damaged_pages(grow, tmp_path_factory) -> Path:
-    """Folder of a good file and three of which Spark's reader sees no fault: numbers of words that the
-    dictionary does not have, found where the values are wanted; and a page with a checksum, and a
-    changed byte in it; and a file whose footer is gone."""
+    """Returns a folder with one good file and damaged ones.
+
+    Damage: indices that a dictionary lacks, found only when values are read; a changed byte in a
+    page with a checksum; a missing footer.
+    """
     folder = tmp_path_factory.mktemp("pages")
     table = grow(1200)
     for k, name in enumerate("abcd"):

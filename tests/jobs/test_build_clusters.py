@@ -1,4 +1,4 @@
-"""jobs/build_pairs.py cluster: sentences that say the same, their account, and months that join."""
+"""jobs/build_pairs.py cluster: clusters of equal meaning, counts that close, months that join."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ SETS = (
     ),
     ("由于天气恶劣，今天下午的所有航班都被取消了。", "今天下午，所有航班都因为天气恶劣被取消了。"),
 )
-"""Sentences that say the same."""
+"""Groups of sentences with the same meaning."""
 ALONE = "孩子们在公园里放风筝，老人坐在长椅上晒太阳。"
 NEAR = SETS[0][0].replace("。", "！") + "啊"
 
@@ -47,7 +47,7 @@ def run(table: pd.DataFrame | Path, output: Path, *given: str) -> Path:
 
 
 def clusters(output: Path) -> set[frozenset[str]]:
-    """Texts of each cluster; a hash decides which of two near duplicates stays."""
+    """Returns the texts of each cluster; a hash decides which of two near duplicates stays."""
     rows = table(output, "clusters").dropna(subset="cluster")
     rows["text"] = rows["text"].replace(NEAR, SETS[0][0])
     return {frozenset(texts) for _, texts in rows.groupby("cluster")["text"]}
@@ -101,7 +101,7 @@ def test_neither_order_nor_partitions_matter(first, month, tmp_path, spark):
 
 
 def test_a_new_month_joins(first, month, tmp_path):
-    """Those of the first set that say the same, and what was alone."""
+    """New sentences must join earlier clusters and earlier single sentences of their meaning."""
     held_back = [SETS[0][2], SETS[2][1], SETS[1][1], SETS[1][0]]
     january = month[~month["text"].isin(held_back)]
     january = january[january["text"] != SETS[1][0] + " "]
@@ -166,7 +166,7 @@ def test_limits_and_resumption(spark, month, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("text", "reason"), [(ALONE, "alone"), ("太短了。", "too_short")])
 def test_nothing_to_pair(spark, compiled, tmp_path, text, reason):
-    """Spark then leaves out, as it goes, what would have counted."""
+    """Counts must hold when no pair is made, although Spark then skips the steps that count."""
     output = run(pd.DataFrame({"text": [text]}), tmp_path / "p", "--references", "2")
     told = manifest(output)
     assert (told.pairs, told.quarantine) == (0, {reason: 1})
@@ -183,7 +183,7 @@ def test_a_dry_run_writes_nothing(spark, month, tmp_path, capsys):
 
 
 def test_a_component_is_bounded(spark, monkeypatch):
-    """The weakest edges go, and with them sentences that are in no published cluster."""
+    """A component keeps its strongest edges; unpublished sentences without an edge must go."""
     monkeypatch.setattr(build, "COMPONENT_EDGES", 2)
     rows = [(1, 2, 0.9, 1), (2, 3, 0.8, 1), (3, 4, 0.7, 1), (3, 5, 0.6, 1), (8, 9, 0.5, 8)]
     edges = spark.createDataFrame(rows, "a bigint, b bigint, score float, component bigint")
@@ -200,7 +200,7 @@ def test_a_published_cluster_is_linked_by_its_first_members(spark):
     members = spark.createDataFrame(rows, "node bigint, id string, cluster string")
     first = build._first_members(members, 3).collect()
     assert sorted((row.cluster, row.node) for row in first) == [
-        *(("07", node) for node in (0, 1, 7)),  # the centre, then the least
+        *(("07", node) for node in (0, 1, 7)),  # the centre, then the smallest
         *(("20", node) for node in (20, 21)),
     ]
 
@@ -240,7 +240,7 @@ def test_components_of_many_edges(spark, tmp_path):
 
 
 def test_on_the_cluster_from_the_store_to_the_store(store, spark_submit, jars, first, tmp_path):
-    """The same clusters as anywhere else."""
+    """The cluster must find the same clusters as local mode."""
     store.put("month/a.parquet", first.with_suffix(".parquet").read_bytes())
     words = "cluster --input s3://gaixie/month --output s3a://gaixie/clustered --references 2"
     words = f"build_pairs.py {words} --set cluster.min_meaning=0.5"

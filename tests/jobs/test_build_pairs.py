@@ -1,4 +1,4 @@
-"""jobs/build_pairs.py: from translations to pairs that the scoring job takes; the counts close."""
+"""jobs/build_pairs.py must turn translations into pairs for the scoring job, and count all."""
 
 import json
 from collections import Counter
@@ -33,7 +33,7 @@ def quarantine(output: Path) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def groups(examples) -> dict[str, list[str | None]]:
-    """Versions by foreign sentence: three times four, and what goes to quarantine."""
+    """Returns versions by foreign sentence: three groups of four, and some for quarantine."""
     texts = [*examples["source"][:6], *examples["paraphrase"][:6]]
     versions: dict[str, list[str | None]] = {f"Sentence {n}.": list(texts[n::3]) for n in range(3)}
     versions["Sentence 0."] += [versions["Sentence 0."][0] + " ", "太短了。", None]
@@ -119,7 +119,7 @@ def test_the_scoring_job_takes_them_with_their_columns(spark, lists, tmp_path, s
 
 @pytest.fixture(scope="module")
 def corpus(examples) -> pd.DataFrame:
-    """Human and machine translations, with what goes to quarantine."""
+    """Returns human and machine translations, some of them for quarantine."""
     rows = [
         (f"Sentence {n}.", source, paraphrase)
         for n, (source, paraphrase) in enumerate(
@@ -178,7 +178,7 @@ def test_without_a_foreign_side_the_human_sentence_makes_the_group(spark, corpus
     human, machine = (pa.array([*corpus[name], corpus[name][0]]) for name in ("human", "machine"))
     values = [text.encode() for text in machine.to_pylist()]
     _, offsets, data = pa.array([*values[:-1], values[-1][:-1]], pa.binary()).buffers()
-    machine = pa.StringArray.from_buffers(len(values), offsets, data)  # ends within a character
+    machine = pa.StringArray.from_buffers(len(values), offsets, data)  # cuts a character in two
     pq.write_table(pa.table({"human": human, "machine": machine}), tmp_path / "corpus.parquet")
     line = ["parallel", "--input", str(tmp_path / "corpus.parquet")]
     assert main([*line, "--output", str(tmp_path / "p")]) == 0

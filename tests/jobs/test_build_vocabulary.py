@@ -1,4 +1,4 @@
-"""jobs/build_vocabulary.py: the counts and the cut of the plain definition, in Spark."""
+"""jobs/build_vocabulary.py must count and cut in Spark as the plain definition does."""
 
 import json
 from collections import Counter, defaultdict
@@ -73,7 +73,7 @@ def test_the_vocabulary_of_the_definition(spark, texts, corpus, tmp_path, capsys
 
 
 def test_figure_2_is_of_the_words_that_were_kept():
-    """3 verbs, 1 noun and no name were kept, of many more that the corpus has."""
+    """Figure 2 must count kept words only: here 3 verbs, 1 noun and no name."""
     kept = {"verb": 3, "general noun": 1, "person name": 0}
     counts = {name: {"distinct": 90, "kept": n, "running": 900} for name, n in kept.items()}
     [axes] = distribution(counts).axes
@@ -81,7 +81,7 @@ def test_figure_2_is_of_the_words_that_were_kept():
     assert [bar.get_width() for bar in axes.patches] == [25, 75]
     assert axes.get_xlabel() == "% of the 4 words kept"
     assert [text.get_text() for text in axes.texts] == ["25.0 % (1)", "75.0 % (3)"]
-    assert png_of(distribution({})).startswith(b"\x89PNG")  # nothing kept
+    assert png_of(distribution({})).startswith(b"\x89PNG")  # no word was kept
 
 
 def test_gold_tags(spark, tmp_path):
@@ -90,8 +90,8 @@ def test_gold_tags(spark, tmp_path):
     assert main([*line, "--keep", "verb=share:1"]) == 0
     kept = read(tmp_path / "v")
     assert ("跑", "verb", 4) in kept
-    assert ("快", "adjective", 2) in kept  # as often an adverb: the class that stands first
-    assert [row for row in kept if row[0] == "北京"] == []  # 0.14 of one name rounds to none
+    assert ("快", "adjective", 2) in kept  # as often an adverb; the first class wins
+    assert [row for row in kept if row[0] == "北京"] == []  # 0.14 names round to none
     assert json.loads((tmp_path / "v" / "manifest.json").read_text("utf-8"))["tag_set"] == "pfr"
 
 
@@ -139,7 +139,7 @@ def test_a_vocabulary_is_not_written_over(spark, corpus, tmp_path):
 def test_on_the_cluster_from_the_store_to_the_store(
     store, spark_submit, jars, texts, corpus, tmp_path
 ):
-    """The same words as anywhere else, and a tokenizer's command reads them."""
+    """The cluster must keep the same words as local mode, in files the tokenizer command reads."""
     for path in corpus.glob("*.parquet"):
         store.put(f"text/{path.name}", path.read_bytes())
     words = "build_vocabulary.py --input s3://gaixie/text --output s3a://gaixie/vocabulary"

@@ -1,4 +1,4 @@
-"""Retention: which runs clean_runs deletes, what stays of them, and what --unreleased takes."""
+"""clean_runs must delete only unneeded runs; `unreleased` must select the right runs."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -14,12 +14,12 @@ from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import NAME
 
 RUNS = {"a": 40, "b": 30, "c": 20, "d": 1}
-"""Run -> its age in days."""
+"""Age of each run, in days."""
 
 
 @pytest.fixture(params=["local", "hdfs", pytest.param("s3", marks=pytest.mark.s3)])
 def root(request, tmp_path, monkeypatch) -> str:
-    """Where four runs are, of which release 1.0 names b."""
+    """Returns a root with four runs; release 1.0 has run b."""
     root = str(tmp_path / "out")
     if request.param == "hdfs":
         local_hdfs.use()
@@ -71,7 +71,8 @@ def test_what_stays(root, given, kept, capsys):
 
 
 def test_nobodys_run_goes_while_somebody_needs_it(root):
-    """Of a release at work, or whose manifest cannot be read, and a run that a process holds."""
+    """Runs must stay if a release is being made of them, a release's manifest is unreadable, or a
+    process holds one of them."""
     started = {"version": "1.1", "runs": ["a"]}
     storage.write_json(f"{root}/releases/1.1/build-0/started.json", started)
     clean_runs.main([root, "--keep-runs", "2"])
@@ -85,7 +86,7 @@ def test_nobodys_run_goes_while_somebody_needs_it(root):
 
 
 def test_unreleased(root):
-    """Of one signature: runs whose pairs another one scored again give way, others are refused."""
+    """Unreleased runs must have one signature: rescored runs are skipped, a mixture is refused."""
     assert unreleased_runs(root) == ["a", "c", "d"]
     publish(root, "e", 0, signature="another", rescored=["a", "c"])
     with pytest.raises(JobError, match="another signature than run 'e': d; score their pairs"):

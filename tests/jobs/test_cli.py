@@ -1,4 +1,4 @@
-"""The command `gaixie`: each of its names runs a script that is there."""
+"""The command `gaixie`: each of its commands must run an existing script."""
 
 import os
 import re
@@ -22,7 +22,7 @@ def gaixie(*words: str) -> subprocess.CompletedProcess:
 
 
 def test_help_lists_the_commands_in_groups():
-    """The first group is the newcomer's."""
+    """Help must list commands in groups, with a newcomer's commands first."""
     done = gaixie("--help")
     groups = re.split(r"\n(?=[A-Z][^\n]*\n\n  )", done.stdout)[1:]
     commands = [re.findall(r"^  (\S+)", group, re.MULTILINE) for group in groups]
@@ -42,7 +42,7 @@ def test_mistakes():
 
 @pytest.mark.torch
 def test_a_wrong_option_is_one_line(monkeypatch, capsys):
-    """Also where a required option is missing."""
+    """A wrong option must give one line, also if a required option is missing too."""
     for row in cli.COMMANDS.values():
         monkeypatch.setattr(sys, "argv", ["gaixie", "--no-such-option"])
         with pytest.raises(SystemExit) as end:
@@ -61,7 +61,7 @@ def test_a_wrong_option_is_one_line(monkeypatch, capsys):
     ],
 )
 def test_a_package_of_an_extra_is_missing(tmp_path, line, extra):
-    """As on an installation without extras."""
+    """Without an extra's package, one line must name the extra to install."""
     for name in ("torch", "transformers"):
         (tmp_path / f"{name}.py").write_text(f"raise ModuleNotFoundError(name={name!r})")
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The job on a standalone cluster: the rows of local mode, whatever dies on the way."""
+"""On a standalone cluster, the job must give local mode's rows, whatever dies on the way."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ def given(in_four_units) -> tuple:
 
 @pytest.fixture(scope="module")
 def submit(spark_submit, launch):
-    """Starts the job with spark-submit on the cluster."""
+    """Returns a function that starts the job with spark-submit on the cluster."""
 
     def start(output: Path, *given, conf: dict[str, str] | None = None) -> subprocess.Popen:
         return launch(output, *given, command=spark_submit(conf))
@@ -39,19 +39,22 @@ def same_run(folder: Path, local: Run) -> None:
 
 
 def in_unit(output: Path, unit: int) -> Callable[[], bool]:
-    """Whether a task of this unit has begun to write."""
+    """Returns a function that says whether a task of this unit has begun to write."""
     folder = output / "runs" / "r" / "_work" / f"unit-{unit:05d}"
     return lambda: any(folder.rglob("*.parquet"))
 
 
 def test_workers_and_the_driver_die(cluster, submit, score, given, local, tmp_path):
-    """A worker while units are scored, then the driver; on the way again a worker with its shuffle files
-    while tables are written. Local mode starts over from what the driver left."""
+    """The job must survive the deaths of a worker while scoring, of the driver, and, resumed, of a
+    worker with its shuffle files while tables are written.
+
+    Local mode must also finish what the driver left, starting over.
+    """
     events = tmp_path / "events"
     events.mkdir()
     process = submit(tmp_path, *given, conf=event_log(events))
     wait_for(in_unit(tmp_path, 1), "the second unit", process)
-    assert cluster.kill_worker() >= 3  # the worker, its executor, Python
+    assert cluster.kill_worker() >= 3  # the worker, its executor and Python
     assert not (tmp_path / "runs" / "r" / "_work" / "unit-00002.json").exists()
     assert process.poll() is None
     cluster.add_worker()
@@ -87,7 +90,10 @@ def test_workers_and_the_driver_die(cluster, submit, score, given, local, tmp_pa
 
 
 def test_no_file_is_at_fault_where_executors_are_killed(cluster, submit, given, local, tmp_path):
-    """Each task is tried once: the job fails, sets no file aside, and the next start goes on."""
+    """Lost executors must not blame a file: the job fails, and the next start resumes.
+
+    Each task is tried only once here.
+    """
     once, patient = {"spark.task.maxFailures": "1"}, ("--on-corrupt-file", "quarantine")
     process = submit(tmp_path, *given, *patient, conf=once)
     wait_for(in_unit(tmp_path, 1), "the second unit", process)

@@ -1,4 +1,4 @@
-"""A published run of which a file changed or went: readers say so by name, and take nothing of it."""
+"""If a file of a published run changed or is gone, readers must name it and use nothing."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ from gaixie.jobs.releases import pipeline
 
 @pytest.fixture(scope="module")
 def whole(score, grow, tmp_path_factory) -> Path:
-    """A root with one run."""
+    """Returns a root with one run."""
     root = tmp_path_factory.mktemp("whole")
     pq.write_table(grow(60), root / "in.parquet")
     done = score(root, "--input", root / "in.parquet", "--origin-column", "origin")
@@ -29,7 +29,7 @@ def root(whole, tmp_path) -> Path:
 
 
 def largest(root: Path) -> Path:
-    """Of the files that a release reads."""
+    """Returns the largest file that a release reads."""
     files = list(root.rglob("scored/*/stage=[123]/*.parquet"))
     return max(files, key=lambda path: path.stat().st_size)
 
@@ -70,7 +70,7 @@ def test_readers_refuse_it(spark, root, fault, monkeypatch, capsys):
     assert first.startswith("scored/origin=")
     assert message in first
     assert last.endswith("files: 1 faults")
-    if fault != "flipped":  # then Spark is not needed to see it
+    if fault != "flipped":  # the others are found without Spark
         monkeypatch.setattr(pipeline, "start_session", None)
     given = ["--root", str(root), "--runs", "r", "--version", "1.0", "--license", "MIT"]
     with pytest.raises(JobError, match=message) as refused:
@@ -81,7 +81,7 @@ def test_readers_refuse_it(spark, root, fault, monkeypatch, capsys):
 
 
 def test_a_run_without_digests_is_read(spark, root, capsys):
-    """As earlier versions of this package published them."""
+    """Runs of earlier Gaixie versions have no digests and must still be readable."""
     path = root / "runs/r/manifest.json"
     manifest = json.loads(path.read_text())
     for table in manifest["files"].values():

@@ -1,4 +1,4 @@
-"""The commands of `make demo`, as the Makefile gives them: relative paths, processes of their own."""
+"""The commands of `make demo` must work as in the Makefile: relative paths, own processes."""
 
 import os
 import re
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 @pytest.fixture
 def make(tmp_path):
-    """(rule, what a script is given besides) -> what the rule's commands printed, in tmp_path."""
+    """Returns a function that runs a rule's commands in tmp_path and returns what they print."""
     for name in ("jobs", "research", "service", "training", "udfs", "conf", "examples"):
         (tmp_path / name).symlink_to(ROOT / name)
 
@@ -54,14 +54,14 @@ def test_demo(make, tmp_path):
     assert re.search("^  - ", shown, re.MULTILINE)
     [means, rho] = re.findall(r"in stages 0, 1, 2, 3: (.*); Spearman with spscore: (.*)", shown)[0]
     means = [float(mean) for mean in means.split(", ")]
-    assert means == sorted(means)  # of pairs that the metric was not fitted on
+    assert means == sorted(means)  # on pairs that the metric was not fitted on
     assert means[3] - means[0] > 2
     assert float(rho) > 0.6
     assert "report: out/demo/runs/demo/report.html" in shown
     tables = shown[shown.index("origin ") : shown.index("time: ")]
     page = (ROOT / "docs/operations.md").read_text("utf-8")
     documented = page[page.index("origin  ") : page.index("time: ")]
-    # Eight-bit rounding differs a little between processors: scores by 0.02, and so some stages.
+    # Eight-bit rounding differs between processors: scores differ by 0.02, so some stages do too.
     number = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
     assert number.sub("", tables).split() == number.sub("", documented).split()
     for ours, theirs in zip(number.findall(tables), number.findall(documented), strict=True):

@@ -1,4 +1,4 @@
-"""However a run ends: a line that says why, nothing above it that nobody can read, and no process left."""
+"""However a run ends, it must give one clear line with the reason and leave no process."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 @pytest.fixture
 def folder(grow, tmp_path):
-    """Three files: as many chunks under --unit-mb 0.01."""
+    """Writes three files, which are three units under --unit-mb 0.01."""
     import pyarrow.parquet as pq
 
     (tmp_path / "pairs").mkdir()
@@ -32,7 +32,7 @@ def given(folder: Path) -> tuple:
 
 
 def descendants(process, name: str) -> list[psutil.Process]:
-    """Those whose name has it; a shell of Spark's start may end while it is looked at."""
+    """Returns descendants whose name contains ``name``; some may end while they are listed."""
     found = []
     for child in psutil.Process(process.pid).children(recursive=True):
         with suppress(psutil.NoSuchProcess):
@@ -46,7 +46,7 @@ def java_of(process) -> list[psutil.Process]:
 
 
 def last_words(process) -> str:
-    """Standard error of a process that is about to end; where it hangs, of all its threads."""
+    """Returns standard error of a process about to end; if it hangs, with all threads' stacks."""
     try:
         return process.communicate(timeout=PATIENCE)[1]
     except subprocess.TimeoutExpired:
@@ -62,7 +62,7 @@ def assert_nothing_left(group: int) -> None:
 def test_interrupted_while_java_starts(launch, folder, tmp_path, how, after):
     process = launch(tmp_path / "out", *given(folder), env={"PYTHONFAULTHANDLER": "1"})
     wait_for(lambda: java_of(process), "Java", process)
-    time.sleep(after)  # another moment of the start; any will do
+    time.sleep(after)  # any moment of Java's start will do
     os.killpg(process.pid, how)
     err = last_words(process)
     what = {signal.SIGINT: (130, "interrupted"), signal.SIGTERM: (143, "terminated")}[how]
@@ -95,7 +95,7 @@ def test_a_killed_python_worker_is_replaced(launch, folder, tmp_path):
     for line in process.stderr:
         if line.startswith("scoring unit 1 of 3: done"):
             break
-    # Spark's own of the daemon that forks the workers, and of them; the driver is their ancestor
+    # kills Spark's daemon, which forks the workers, and the workers; the driver is their ancestor
     for worker in descendants(process, "python"):
         with suppress(psutil.NoSuchProcess):
             worker.kill()

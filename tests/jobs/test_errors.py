@@ -1,4 +1,4 @@
-"""How a job ends: one line, an exit code, and nothing of py4j's log."""
+"""A failed job must end with one line and an exit code, and nothing from py4j's log."""
 
 import logging
 import os
@@ -17,7 +17,7 @@ from gaixie.jobs.errors import JobError, run
 
 @pytest.fixture(autouse=True)
 def loggers():
-    """The root logger's filters and py4j's level, put back behind the test."""
+    """Restores the root logger's filters and py4j's level after the test."""
     root, py4j = logging.getLogger(), logging.getLogger("py4j")
     filters, level = list(root.filters), py4j.level
     yield
@@ -53,7 +53,7 @@ def test_ctrl_c_is_one_line_whatever_py4j_logs(caplog):
     )
 
     def main():
-        # py4j's own code for it, over a connection that Java has closed
+        # py4j's own code, over a connection that Java has closed
         ClientServerConnection.shutdown_socket(broken, 1, 2)
         path = clientserver.__file__.replace("clientserver", "java_gateway")
         record = logging.LogRecord("root", logging.ERROR, path, 1, "trace", None, None)
@@ -115,7 +115,7 @@ def test_sigterm_is_one_line(capsys):
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 def test_progress_without_java_says_nothing(capfd):
-    """A thread's error would print its trace, besides what the main thread says."""
+    """Without Java, the progress thread must stay silent; an error there would print a trace."""
     spark = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: 1 / 0))
     with progress(spark, "scoring", None):
         pass

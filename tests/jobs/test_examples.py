@@ -1,4 +1,4 @@
-"""The programs of examples/ run as they stand, on what the commands before them in the README made."""
+"""The programs in examples/ must run unchanged on the output of the README's earlier commands."""
 
 import runpy
 import sys
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def example(monkeypatch, capsys):
-    """(name, arguments) -> what the program printed."""
+    """Returns a function of (name, arguments) that gives what the program printed."""
 
     def run(name: str, *arguments: object) -> str:
         path = ROOT / "examples" / name
@@ -27,7 +27,7 @@ def example(monkeypatch, capsys):
 
 @pytest.fixture(scope="module")
 def demo(score, tmp_path_factory):
-    """A run of the sample pairs, as make demo makes it; its root."""
+    """Returns the root of a run of the sample pairs, as make demo makes it."""
     root = tmp_path_factory.mktemp("demo")
     pairs = ["--input", ROOT / "examples/pairs.jsonl", "--origin-column", "origin"]
     run = score(root, *pairs, run_id="demo")
@@ -88,7 +88,7 @@ WMT = """<dataset id="tiny"><collection id="news"><doc id="d1" origlang="en" dom
 
 
 def test_translations_of_wmt(example, tmp_path, monkeypatch):
-    """A set as WMT publishes them, in place of the download."""
+    """The program must read a set as WMT publishes it, which stands in for the download."""
     from sacrebleu.dataset import DATASETS, base, wmt_xml
 
     monkeypatch.setattr(base, "SACREBLEU_DIR", str(tmp_path))

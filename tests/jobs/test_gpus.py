@@ -1,4 +1,4 @@
-"""Tier full on a cluster whose executors have GPUs: a task for each; without one, the CPU."""
+"""Tier full on executors with GPUs must run one task per GPU, and use the CPU without one."""
 
 import json
 from itertools import pairwise
@@ -17,7 +17,7 @@ BATCHES = {
     "spark.sql.files.maxPartitionBytes": "4k",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10",
 }
-"""Several tasks, of whole row groups, and several batches."""
+"""Settings that make several tasks, of whole row groups, and several batches."""
 
 
 def submit(master: str, conf: dict[str, str]) -> list:
@@ -28,7 +28,7 @@ def submit(master: str, conf: dict[str, str]) -> list:
 
 
 def tasks_with_a_profile(events: Path) -> list[tuple[int, int]]:
-    """(launch, end of work in ms) of the tasks whose stage has a profile of its own, in order."""
+    """Returns (launch, end in ms) of tasks whose stage has its own resource profile, in order."""
     stages, tasks = set(), []
     (log,) = events.rglob("events_*")
     for line in log.read_text("utf-8").splitlines():
@@ -44,7 +44,8 @@ def tasks_with_a_profile(events: Path) -> list[tuple[int, int]]:
 
 
 def test_a_scoring_task_has_a_gpu_to_itself(launch, grow, tmp_path):
-    """The worker's script names a GPU that is not there: what reads is the CPU, and the job says so."""
+    """Scoring tasks must not share a GPU. Here the GPU does not exist, so the CPU must read the
+    pairs, and the job must say so."""
     import pyarrow.parquet as pq
 
     pairs, events = tmp_path / "pairs.parquet", tmp_path / "events"

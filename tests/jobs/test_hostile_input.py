@@ -1,4 +1,4 @@
-"""Files that are not what they seem: each row is counted, and what cannot be read has a name."""
+"""Files that are not what they seem: each row must be counted, and unreadable parts named."""
 
 import datetime
 import decimal
@@ -34,7 +34,8 @@ def score_file(score, path: Path, *given):
 
 
 def test_json_lines(score, tmp_path):
-    """Half a surrogate pair, arrays, a list as a text, a repeated key."""
+    """JSON oddities must not lose rows: half a surrogate pair, arrays, a list as text, a repeated
+    key."""
     emoji = GOOD.replace("火势", "火势\\ud83d\\ude00")
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join([GOOD, UNDECODABLE, *MALFORMED, emoji, " ", ""]))
@@ -48,7 +49,8 @@ def test_json_lines(score, tmp_path):
 
 
 def test_lines_by_line_are_those_of_spark(score, tmp_path):
-    """A file that is read line by line has the rows that Spark finds in it without its odd line."""
+    """A file read line by line must give Spark's rows, and one more for the line that Spark cannot
+    read."""
     odd = {"source": None, "note": [1, {"b": None}], "paraphrase": 7, "more": False}
     lines = [GOOD, json.dumps(odd), "{}", f"{GOOD} and more", '{"source": "x', "3", "null"]
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
@@ -69,7 +71,7 @@ def test_what_is_no_object_is_malformed(text):
 
 
 def test_types_of_parquet_that_spark_does_not_know(score, tmp_path):
-    """pandas writes times in nanoseconds by default."""
+    """Columns of types that Spark lacks must be skipped by name; pandas writes nanosecond times."""
     columns = {
         "source": [A],
         "paraphrase": [B],
@@ -101,7 +103,7 @@ def test_a_byte_order_mark_of_gb18030(score, tmp_path, kind):
 
 
 def test_files_that_are_refused(score, tmp_path):
-    """A compression that Spark does not know, two columns of one name, and a binary file."""
+    """Files must be refused with one line: an unknown compression, a repeated column, a binary."""
     table, given = tmp_path / "a.parquet", ("--origin", "llm", "--on-corrupt-file", "quarantine")
     pq.write_table(pa.table({"source": [A], "paraphrase": [B]}), table, compression="brotli")
     twice, binary = tmp_path / "a.csv", tmp_path / "b.csv"

@@ -1,4 +1,4 @@
-"""--table: what readers of an Iceberg table see, however the process that adds a run ends."""
+"""--table: readers of an Iceberg table must see whole runs, however the adding process ends."""
 
 import json
 import os
@@ -29,7 +29,7 @@ from gaixie.jobs.corpus.iceberg import IcebergTable
 IcebergTable._publish = lambda *_: os.killpg(0, signal.SIGKILL)
 score_corpus.main(sys.argv[2:])
 """
-"""The job, which dies between audit and publication."""
+"""Runs the job, which dies between audit and publication."""
 EXPIRED = """
 import sys
 from pyspark.sql.functions import lit
@@ -48,11 +48,11 @@ spark.sql(
     "older_than => TIMESTAMP '2100-01-01 00:00:00', retain_last => 1)"
 )
 """
-"""A release between two changes of the table, and what Iceberg offers to clean up."""
+"""Makes a release between two changes of the table, then expires snapshots."""
 
 
 class Lake:
-    """A Hadoop catalogue on this disk, and the runs of an output beside it."""
+    """A Hadoop catalogue on the local disk, with the runs of an output beside it."""
 
     def __init__(self, folder: Path, launch: Callable[..., subprocess.Popen]):
         self._launch, self.out, self.warehouse = launch, folder / "out", folder / "lake"
@@ -84,7 +84,7 @@ class Lake:
 
 @pytest.fixture(scope="module")
 def pairs(grow, tmp_path_factory) -> dict[str, Path]:
-    """Two inputs, the second with a column more, and one where that has another type."""
+    """Returns two inputs, the second with a further column, and one where its type differs."""
     folder = tmp_path_factory.mktemp("pairs")
     first, second = grow(400), grow(300, first=400)
     batch = np.arange(300)
@@ -100,7 +100,7 @@ def pairs(grow, tmp_path_factory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def lake(launch, pairs, tmp_path_factory) -> Lake:
-    """A table with the run r1."""
+    """Returns a table with the run r1."""
     from gaixie.jobs.corpus.jars import ICEBERG, fetch_jars, jar_folder
     from gaixie.jobs.errors import JobError
 
@@ -121,10 +121,10 @@ def run_of(lake: Lake, run_id: str) -> Run:
 
 
 def assert_same_rows(lake: Lake, run_id: str) -> None:
-    """Of a run, in the table and in its Parquet files."""
+    """Asserts that a run's rows are equal in the table and in its Parquet files."""
     run, rows = run_of(lake, run_id), lake.rows(run_id)
     assert set(rows["signature"]) == {run.manifest["signature"]}
-    scored = run.scored.drop(columns="reason")  # which only the quarantine has
+    scored = run.scored.drop(columns="reason")  # only the quarantine has it
     columns = list(scored)
     assert {*rows} - {*columns} <= {"run", "signature", "batch"}
     pd.testing.assert_frame_equal(rows[columns], scored, check_exact=True)
@@ -138,7 +138,7 @@ def test_the_table_has_the_runs_rows(lake):
 
 
 def test_duckdb_reads_the_tables_files(lake):
-    """Those that PyIceberg names, with columns of their own."""
+    """DuckDB must read the files that PyIceberg names, whose columns may differ."""
     files = [task.file.file_path for task in lake.table.scan().plan_files()]
     found = duckdb.read_parquet(files, hive_partitioning=False).filter("run = 'r1'").df()
     rows = lake.rows("r1")
@@ -147,7 +147,7 @@ def test_duckdb_reads_the_tables_files(lake):
 
 
 def test_an_audit_that_fails_publishes_nothing(lake, pairs):
-    """A file of the run lost a row since it was counted."""
+    """A failed audit must leave the table unchanged; here a file lost a row after its count."""
     folder = lake.out / "runs" / "damaged"
     shutil.copytree(lake.out / "runs" / "r1", folder)
     manifest = json.loads((folder / "manifest.json").read_text())
@@ -166,7 +166,8 @@ def test_an_audit_that_fails_publishes_nothing(lake, pairs):
 
 
 def test_a_killed_process_leaves_a_run_to_add_once(lake, pairs):
-    """A run with a column that the table has not, killed before it is published there."""
+    """A run that is killed before publication must be added once, with a column new to the
+    table."""
     before, columns = lake.table.current_snapshot(), [*lake.rows("r1")]
     given = "--input", pairs["second"]
     killed = lake.score("r2", *given, command=(sys.executable, "-c", KILLED))
@@ -200,7 +201,8 @@ def test_a_killed_process_leaves_a_run_to_add_once(lake, pairs):
 
 
 def test_snapshots_that_expire_leave_runs_and_tags(lake, pairs):
-    """A release tags its snapshot, which stays; the one that brought r1 goes, and its rows stay."""
+    """When snapshots expire, a release's tagged snapshot must stay, and so must r1's rows, though
+    the snapshot that added them goes."""
     first = lake.table.snapshots()[0]
     assert first.summary["gaixie.run"] == "r1"
     done = subprocess.run(
@@ -224,7 +226,8 @@ def test_snapshots_that_expire_leave_runs_and_tags(lake, pairs):
 
 
 def test_a_rest_catalogue(lake, launch, pairs, store, tmp_path):
-    """That of SeaweedFS: Spark and PyIceberg by the settings that docs/operations.md has."""
+    """Spark and PyIceberg must reach SeaweedFS's REST catalogue with docs/operations.md's
+    settings."""
     from pyiceberg.catalog import load_catalog
 
     keys = store.ACCOUNTS["admin"]

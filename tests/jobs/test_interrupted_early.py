@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while a script imports what it needs: one line, exit code 130 or 143."""
+"""Ctrl-C and SIGTERM during a script's imports must give one line and exit code 130 or 143."""
 
 import os
 import signal
@@ -28,13 +28,13 @@ if os.environ["INTERRUPTED_AT"] == "exit":
     atexit.register(os.kill, os.getpid(), int(os.environ["SIGNAL"]))
 signal.signal(signal.SIGINT, signal.default_int_handler)
 """
-"""Python imports this as sitecustomize before anything else; the import of one name is a signal."""
+"""A sitecustomize, which Python imports first; it sends a signal at the import of one module."""
 
 
 def interrupted(
     folder: Path, name: str, *line: str, by: signal.Signals = signal.SIGINT
 ) -> tuple[int, str]:
-    """Exit code and standard error of a command that is interrupted at the import of a module."""
+    """Returns exit code and standard error of a command interrupted at the import of a module."""
     (folder / "sitecustomize.py").write_text(CUSTOMIZE)
     path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
     env = os.environ | {"PYTHONPATH": path, "INTERRUPTED_AT": name, "SIGNAL": str(int(by))}
@@ -51,8 +51,8 @@ COMMAND = ("-m", "gaixie.jobs.cli", "train", "--help")
 @pytest.mark.parametrize(
     ("line", "at"),
     [
-        (SCRIPT, "argparse"),  # its first import behind the handler's
-        (COMMAND, "gaixie.jobs"),  # the first of all
+        (SCRIPT, "argparse"),  # its first import after the handler's
+        (COMMAND, "gaixie.jobs"),  # the first import of all
         (COMMAND, "pydantic"),
     ],
 )
@@ -64,7 +64,7 @@ def test_any_import(line, at, by, tmp_path):
 
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 def test_while_python_clears_up(by, tmp_path):
-    """All is done by then, and Python has given its handlers up."""
+    """A signal while Python cleans up must not spoil the exit; its handlers are gone by then."""
     line = ("-m", "gaixie.jobs.cli", "nothing")
     code, err = interrupted(tmp_path, "exit", *line, by=by)
     assert (code, err.count("\n")) == (2, 1)
@@ -73,7 +73,7 @@ def test_while_python_clears_up(by, tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command(command, tmp_path):
-    """Started by its module, which is imported behind its package."""
+    """Every command must end cleanly, also run as a module, which is imported after its package."""
     module = f"gaixie.{COMMANDS[command]['module']}"
     package = module.rpartition(".")[0] if module != "gaixie.udfs.metrics" else module
     code, err = interrupted(tmp_path, package, "-m", module, "--help")
@@ -83,7 +83,7 @@ def test_every_command(command, tmp_path):
 
 @pytest.mark.parametrize("is_swallowed", [False, True])
 def test_at_work_it_is_an_exception_again(is_swallowed, tmp_path, monkeypatch):
-    """Also where a library takes it for an error of its own, and goes on."""
+    """At work, a signal must raise an exception, even if a library swallows it as its own error."""
     if is_swallowed:
         monkeypatch.setenv("SWALLOWED", "1")
     given = ("--input", str(ROOT / "examples/pairs.jsonl"), "--origin-column", "origin")

@@ -1,4 +1,4 @@
-"""conf/spark/lineage.conf: what a server of OpenLineage hears of a run, and Spark's event log."""
+"""conf/spark/lineage.conf must send a run's events to OpenLineage and write Spark's event log."""
 
 import json
 import re
@@ -20,7 +20,7 @@ CONF = (ROOT / "conf/spark/lineage.conf").read_text("utf-8")
 
 @pytest.fixture(scope="module")
 def jar() -> Path:
-    """The listener that the file names."""
+    """Returns the jar of the listener that the file names."""
     (name,) = re.findall(r"io\.openlineage:[\w.:-]+\w", CONF)
     folder = cache_folder() / name.replace(":", "-")
     try:
@@ -31,7 +31,7 @@ def jar() -> Path:
 
 
 class Receiver(ThreadingHTTPServer):
-    """Takes events as a server of OpenLineage does, but fails at the first one."""
+    """Receives events like an OpenLineage server, but fails at the first one."""
 
     def __init__(self):
         self.events: list[dict] = []

@@ -1,5 +1,5 @@
-"""score_corpus --new-only: what a second run over the same folder reads, and what it leaves out;
---rescore: what a run under another signature takes of earlier runs."""
+"""score_corpus --new-only must read only new files and pairs; --rescore must score earlier runs'
+pairs again under another signature."""
 
 import json
 import shutil
@@ -18,11 +18,11 @@ from gaixie.jobs.scoring.chunks import ChunkScorer
 
 GIVEN = ("--origin-column", "origin")
 OTHER = ("--tier", "paper", "--set", "model=null")
-"""Another signature."""
+"""Options that give another signature."""
 
 
 class Daily:
-    """(run id, options) -> a run over the folder of a growing corpus; the folder is `pairs`."""
+    """Runs the job over the folder ``pairs`` of a growing corpus, by run id and options."""
 
     def __init__(self, score: Callable[..., Run], folder: Path):
         self.score, self.pairs, self.root = score, folder / "pairs", folder / "out"
@@ -45,7 +45,7 @@ class Daily:
 
 @pytest.fixture(scope="module")
 def saved(score, grow, tmp_path_factory) -> tuple[Daily, Run, Path]:
-    """With the run `first`, and a copy of the folder as it then was: manifests name their files."""
+    """Returns the corpus, its run ``first``, and a copy of its folder; manifests name its files."""
     folder = tmp_path_factory.mktemp("daily") / "now"
     daily = Daily(score, folder)
     daily.add("monday", grow(40))
@@ -64,13 +64,13 @@ def first(saved) -> Run:
 
 @pytest.fixture
 def later(saved, first) -> Daily:
-    """With the run `first`."""
+    """Returns the corpus with the run ``first``."""
     return saved[0]
 
 
 @pytest.fixture
 def daily(later) -> Daily:
-    """Without a run."""
+    """Returns the corpus without a run."""
     shutil.rmtree(later.root)
     return later
 
@@ -104,7 +104,7 @@ def test_files_and_pairs_of_earlier_runs_are_left_out(daily, grow):
     third = daily("third", "--new-only")
     assert "nothing new to score" in third.stdout
     assert not third.folder.exists()
-    assert total(daily("all"), "scored") == 110  # without the option a run goes by itself alone
+    assert total(daily("all"), "scored") == 110  # without the option, earlier runs are ignored
 
 
 def test_a_file_that_changed_is_new(later, grow):
@@ -114,10 +114,10 @@ def test_a_file_that_changed_is_new(later, grow):
 
 
 def test_what_was_read_in_another_way_is_new(daily, tmp_path):
-    """With a limit, or with other limits of length."""
+    """Files read with a limit or with other length limits must count as new."""
     daily("other", "--limit", "70", *OTHER)
     daily("some", "--limit", "50")
-    assert total(daily("first", "--new-only"), "scored") == 30  # of 80 the pairs of 50 are known
+    assert total(daily("first", "--new-only"), "scored") == 30  # 50 of the 80 pairs are known
     longer = daily("longer", "--new-only", "--min-characters", "16")
     assert total(longer, "read") == 80
     assert total(longer, "duplicates") + total(longer, "quarantined") == 80
@@ -129,7 +129,7 @@ def test_files_since(daily):
 
 
 def test_a_manifest_that_cannot_be_read_stops_it(later, first):
-    """It may name the files that are there."""
+    """An unreadable manifest must stop the job, because it may name the same files."""
     manifest = first.folder / "manifest.json"
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format_version": 99}))
     assert f"{manifest}: its format_version is 99" in later("b", "--new-only", fails=True).error
@@ -157,7 +157,7 @@ def test_of_two_inputs_one_may_have_nothing_new(daily, score, grow, tmp_path):
 
 
 def rescored(later, score, run_id: str, *given, fails: bool = False):
-    """A run under the other signature."""
+    """Returns a run with --rescore under the other signature."""
     run = score(later.root, "--rescore", *given, *OTHER, run_id=run_id)
     assert bool(run.code) == fails, run.stderr
     return run
@@ -178,7 +178,7 @@ def test_a_new_signature_scores_what_earlier_runs_have(later, score, grow):
     again = rescored(later, score, "again", "unreleased")
     assert again.manifest["rescored"] == ["first", "second"]
     counts = [total(again, key) for key in ("read", "scored", "duplicates", "quarantined")]
-    assert counts == [190, 110, 80, 0]  # not the short one
+    assert counts == [190, 110, 80, 0]  # without the short pair
     assert again.manifest["signature"] != second.manifest["signature"]
     both = later.rows("first", "second").drop_duplicates()
     key = {"by": "pair_id", "ignore_index": True}

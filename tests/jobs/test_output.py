@@ -1,4 +1,4 @@
-"""What a job prints is not what it is for: it ends well though nobody can read it."""
+"""A job must end well even if nobody can read what it prints."""
 
 import os
 import subprocess

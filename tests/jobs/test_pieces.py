@@ -1,4 +1,4 @@
-"""jobs/build_pairs.py with a method whose pairs a model writes: pieces, resumption, accounts."""
+"""jobs/build_pairs.py with a method where a model writes: pieces, resumption, counts."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 @dataclass(frozen=True)
 class Swapped(Sentences):
-    """Halves of a sentence change places; sentences with broken in them break it."""
+    """Swaps the halves of a sentence; fails at sentences that contain "broken"."""
 
     origin = "back_translation"
     groups = ("back_translation", "translation")
@@ -51,7 +51,7 @@ def sentences(examples, tmp_path_factory) -> Path:
 
 @pytest.fixture
 def build(spark, sentences, tmp_path, monkeypatch):
-    """Builds with Swapped in place of the model, about four sentences a piece."""
+    """Returns a function that builds pairs with Swapped, about four sentences per piece."""
 
     def call(*given: str, broken: str = "") -> int:
         monkeypatch.setitem(METHODS, "back-translation", Swapped)

@@ -1,4 +1,4 @@
-"""jobs/release_dataset.py: what a release holds, and that there is none but a whole one."""
+"""jobs/release_dataset.py: what a release holds, and that only whole releases are published."""
 
 import io
 import json
@@ -41,7 +41,7 @@ SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}
 GIVEN = ["--license", "CC-BY-4.0", "--split", *SHARES.values(), "--shards", 2]
 OUTPUTS = ("structure", "synonyms", "meaning", "fluency", "spscore")
 LINEAGE = ["n", "method", "license", "run"]
-"""Further columns of release 1.0: n was asked for; run a alone has method and license."""
+"""Further columns of release 1.0: n was asked for; only run a has method and license."""
 COLUMNS = ["pair_id", "source", "paraphrase", *FEATURES, *OUTPUTS, "origin", "stage"]
 
 
@@ -52,7 +52,7 @@ class Outcome(NamedTuple):
 
     @property
     def error(self) -> str:
-        """The one line that names the error."""
+        """Returns the one line that names the error."""
         lines = [line for line in self.stderr.splitlines() if ": done in " not in line]
         assert len(lines) == 1, self.stderr
         assert lines[0].startswith("release_dataset: error: "), self.stderr
@@ -61,7 +61,7 @@ class Outcome(NamedTuple):
 
 
 def release(root: Path | str, *given) -> Outcome:
-    """Calls the job in this process."""
+    """Calls the job in this process. Returns its outcome."""
     line = [str(word) for word in ("--root", root, *given)]
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
@@ -70,7 +70,7 @@ def release(root: Path | str, *given) -> Outcome:
 
 
 def start(root: Path | str, *given, script=(ROOT / "jobs/release_dataset.py",), **environment):
-    """Starts the job as a process group of its own."""
+    """Starts the job in its own process group."""
     line = [sys.executable, *script, "--root", root, *given]
     return subprocess.Popen(
         [str(word) for word in line],
@@ -94,7 +94,7 @@ def build_of(root: Path, version: str) -> Path:
 
 
 def read_rows(files: list[Path]) -> pd.DataFrame:
-    """Rows of data files as they stand, and the split, subset and file of each."""
+    """Returns the rows of data files unchanged, with the split, subset and file of each."""
     tables = []
     for path in sorted(files):
         table = pq.ParquetFile(path).read().to_pandas()
@@ -106,8 +106,11 @@ def read_rows(files: list[Path]) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def root(score, grow, tmp_path_factory) -> Path:
-    """Two runs that share 150 pairs. Each source has a second paraphrase, of another origin, and
-    there it is written another way that normalises to the same."""
+    """Returns a root with two runs that share 150 pairs.
+
+    Each source has a second paraphrase of another origin, where the source is written differently
+    but normalises to the same.
+    """
     root = tmp_path_factory.mktemp("release")
 
     def pairs(first: int, count: int) -> pa.Table:
@@ -128,7 +131,7 @@ def root(score, grow, tmp_path_factory) -> Path:
             groups = pc.cast(pc.divide(table["n"], 4), pa.string())
             table = table.append_column("group", groups)
             table = table.append_column("method", pa.array(["versions"] * len(table)))
-            table = table.append_column("version", pa.array([1] * len(table)))  # somebody's own
+            table = table.append_column("version", pa.array([1] * len(table)))  # a user's own
             given += ["--license", "CC-BY-2.0"]
         pq.write_table(table, root / f"{run_id}.parquet")
         for cut in cuts if run_id == "a" else cuts[:2]:
@@ -140,7 +143,7 @@ def root(score, grow, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def scored(root) -> pd.DataFrame:
-    """Rows of the stages 1 to 3 of both runs, the first run's first."""
+    """Returns the rows of stages 1 to 3 of both runs, the first run's first."""
     tables = []
     for run_id in ("a", "b"):
         for path in sorted((root / "runs" / run_id / "scored").rglob("*.parquet")):
@@ -153,7 +156,7 @@ def scored(root) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def released(root) -> Path:
-    """The build folder of release 1.0, which is never written to."""
+    """Returns the build folder of release 1.0; read-only."""
     done = release(root, "--runs", "a", "b", "--version", "1.0", *GIVEN, "--keep-columns", "n")
     assert done.code == 0, done.stderr
     assert f"{root}/releases/latest.json: 1.0" in done.stdout
@@ -215,7 +218,7 @@ def test_a_pair_is_traced_to_its_run_and_input(root, released, rows):
 def test_rows_are_the_runs_rows_once(rows, scored, manifest):
     once = scored.drop_duplicates("pair_id", keep="first")
     assert len(scored) - len(once) > 50
-    assert (scored.groupby("pair_id")["stage"].nunique() > 1).any()  # the first run's stage counts
+    assert (scored.groupby("pair_id")["stage"].nunique() > 1).any()  # the first run's stage wins
     columns = [*COLUMNS, *LINEAGE]
     for name in ("method", "license"):
         once = once.assign(**{name: once[name].astype(object).where(once[name].notna(), None)})
@@ -229,7 +232,7 @@ def test_rows_are_the_runs_rows_once(rows, scored, manifest):
 
 
 def test_files(released, rows, manifest):
-    """Plain columns of the right types, the stage among them; folders that say what is inside."""
+    """Files must have plain columns of the right types, with the stage; folders must name them."""
     listed = {entry["path"]: entry for entry in manifest["files"]}
     found = {path.relative_to(released).as_posix(): path for path in released.rglob("*")}
     assert listed.keys() == {name for name, path in found.items() if path.is_file()}
@@ -264,7 +267,8 @@ def test_no_source_is_on_two_sides(rows):
 
 
 def test_no_group_is_on_two_sides(root):
-    """Four sources are a group, which a release of runs that all have the column `group` does not part."""
+    """If all runs have the column `group`, a release must not split a group; here it has four
+    sources."""
     given = ["--runs", "a", "--version", "7.0", *GIVEN, "--no-latest"]
     done = release(root, *given)
     assert done.code == 0, done.stderr
@@ -289,7 +293,7 @@ def test_shards_are_even_and_shuffled(rows):
 
 
 def test_same_order_every_time(root, rows, spark):
-    """From other partitions of the input, too."""
+    """The order of rows must not depend on how the input is partitioned."""
     spark.conf.set("spark.sql.files.maxPartitionBytes", "3k")
     done = release(
         root, "--runs", "a", "b", "--version", "1.0.1", *GIVEN, "--keep-columns", "n", "--no-latest"
@@ -367,7 +371,7 @@ def test_verify(root, released):
 
 @pytest.fixture
 def copy(root, released, tmp_path) -> Path:
-    """A root with a copy of release 1.0, to spoil."""
+    """Returns a root with a copy of release 1.0, for a test to damage."""
     shutil.copytree(released.parent, tmp_path / "releases" / "1.0")
     return tmp_path
 
@@ -411,7 +415,7 @@ def test_verify_names_the_spoilt_file(copy, spoil, name, monkeypatch):
 
 
 def test_verify_finds_rows_that_do_not_belong(copy):
-    """A train file's rows in a test file, with the manifest made to agree."""
+    """--verify must find a train file's rows in a test file, though the manifest agrees."""
     folder, path = build_of(copy, "1.0"), some_file(copy)
     stage = path.parent.name
     target = some_file(copy, f"data/split=test/{stage}/*.parquet")
@@ -441,7 +445,7 @@ def test_verify_finds_rows_that_do_not_belong(copy):
 
 @pytest.fixture(scope="module")
 def second(root, released) -> Path:
-    """Release 1.1: one run, other stages, no split."""
+    """Makes release 1.1: one run, other stages, no split."""
     given = ["--runs", "b", "--version", "1.1", "--license", "Our own licence"]
     done = release(root, *given, "--stages", 0, 3)
     assert done.code == 0, done.stderr
@@ -495,11 +499,11 @@ def test_latest_moves_and_rolls_back(root, released, second):
     assert "no release '3.0'" in release(root, "--set-latest", "3.0").error
     old, new = (release_store.published_release(place, name) for name in ("1.0", "1.1"))
     assert release_store.move_latest(place, new) == "1.1"
-    assert release_store.move_latest(place, old) == "1.1"  # only forward
+    assert release_store.move_latest(place, old) == "1.1"  # it only moves forward
 
 
 def test_releases_that_end_together_leave_the_newest(root, released, second, monkeypatch):
-    """Another one writes latest.json between the look and the write."""
+    """The newest release must win, though another writes latest.json between read and write."""
     place = str(root)
     old, new = (release_store.published_release(place, name) for name in ("1.0", "1.1"))
     release_store.set_latest(place, "1.0")
@@ -543,7 +547,7 @@ BAD = [
 
 @pytest.fixture(scope="module")
 def crowded(root, released) -> Path:
-    """The root, with runs that are of no use."""
+    """Returns the root with runs that cannot be released."""
     (root / "runs" / "half" / "scored").mkdir(parents=True)
     (root / "runs" / "half" / "scored" / "x.parquet").touch()
     shutil.copytree(root / "runs" / "b", root / "runs" / "other")
@@ -560,7 +564,7 @@ def crowded(root, released) -> Path:
     manifest = json.loads(path.read_text("utf-8"))
     for file in chain.from_iterable(manifest["files"].values()):
         file["bytes"] = (path.parent / file["path"]).stat().st_size
-        del file["sha256"]  # which its Gaixie did not write
+        del file["sha256"]  # an earlier Gaixie did not write it
     path.write_text(json.dumps(manifest))
     yield root
     for name in ("half", "other", "empty", "old"):
@@ -577,7 +581,7 @@ def test_bad_input(crowded, option, words, message):
 
 
 def test_accounts_that_do_not_close(root, tmp_path):
-    """A run that lost rows after it was published: no release, and nothing is left of it."""
+    """If a run lost rows after it was published, there must be no release and nothing left."""
     shutil.copytree(root / "runs" / "a", tmp_path / "runs" / "a")
     path = tmp_path / "runs" / "a" / "manifest.json"
     manifest = json.loads(path.read_text("utf-8"))
@@ -592,7 +596,7 @@ def test_accounts_that_do_not_close(root, tmp_path):
 
 
 def test_an_answer_that_never_comes(root, tmp_path, monkeypatch):
-    """The manifest may have been created: what it names must not go."""
+    """If the store does not confirm the manifest, its files must stay: it may have been created."""
     shutil.copytree(root / "runs" / "a", tmp_path / "runs" / "a")
     create = storage.create
 
@@ -611,7 +615,8 @@ def test_an_answer_that_never_comes(root, tmp_path, monkeypatch):
 
 @pytest.mark.long
 def test_killed_while_it_writes(root, rows, tmp_path):
-    """A build folder is all that is left; the next release completes, and --clean takes the rest."""
+    """A killed release may leave only a build folder, which the next one ignores and --clean
+    deletes."""
     shutil.copytree(root / "runs", tmp_path / "runs")
     process = start(tmp_path, "--runs", "a", "b", "--version", "1.0", *GIVEN, "--keep-columns", "n")
     folder = tmp_path / "releases" / "1.0"
@@ -638,7 +643,7 @@ def test_killed_while_it_writes(root, rows, tmp_path):
 
 @pytest.fixture(scope="module")
 def in_store(store, root, jars) -> str:
-    """The root of the runs in an object store, which two racers then release as version 1.0."""
+    """Yields a root in the object store, whose runs two racers then release as version 1.0."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in store.environment().items():
             patch.setenv(name, value)
@@ -652,7 +657,7 @@ def in_store(store, root, jars) -> str:
 
 @pytest.fixture(scope="module")
 def race(in_store, tmp_path_factory) -> list[Outcome]:
-    """How two releases of one version ended, the winner's first; both write before either ends."""
+    """Returns the outcomes of two simultaneous releases of one version, the winner's first."""
     script = ROOT / "tests/jobs/release_racer.py", tmp_path_factory.mktemp("race")
     given = ["--runs", "a", "b", "--version", "1.0", *GIVEN, "--keep-columns", "n"]
     environment = {"PYTHONPATH": str(ROOT), **compiling()}

@@ -1,4 +1,4 @@
-"""A release whose executors digest and verify it, on a standalone cluster."""
+"""On a standalone cluster, executors must digest and verify a release."""
 
 import hashlib
 import json
@@ -39,7 +39,7 @@ def test_executors_digest_every_file_and_find_each_that_is_spoilt(
     } == files
     assert "no faults" in release("--verify", "1.0")[1]
 
-    for name in files:  # a byte in each
+    for name in files:  # changes a byte in each
         data = bytearray((build / name).read_bytes())
         data[len(data) // 2] ^= 1
         (build / name).write_bytes(data)

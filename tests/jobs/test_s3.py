@@ -1,4 +1,4 @@
-"""score_corpus from s3a:// to s3a://, on a real object store and a real cluster, whatever fails."""
+"""score_corpus from s3a:// to s3a:// on a real store and cluster must be right, whatever fails."""
 
 import hashlib
 import io
@@ -36,7 +36,7 @@ DATA = ROOT.parent / "shared" / "data"
 
 @pytest.fixture(scope="module")
 def given(store, in_four_units) -> list[str]:
-    """The pairs in the object store, read in four units of four tasks each."""
+    """Puts the pairs into the store. Returns options that read them in four units of four tasks."""
     for path in in_four_units.iterdir():
         store.put(f"pairs/{path.name}", path.read_bytes())
     return ["--input", "s3a://gaixie/pairs", "--origin-column", "origin", "--unit-mb", "0.001"]
@@ -44,13 +44,13 @@ def given(store, in_four_units) -> list[str]:
 
 @pytest.fixture(scope="module")
 def expected(local) -> pd.DataFrame:
-    """The rows of the same run on local disk."""
+    """Returns the rows of the same run on the local disk."""
     return local.scored.drop(columns="reason")
 
 
 @pytest.fixture(scope="module")
 def submit(spark_submit, launch, jars):
-    """Starts the job with spark-submit on the cluster, for a run of the object store."""
+    """Returns a function that submits the job to the cluster, for a run in the object store."""
 
     def start(run_id: str, *given, environment: dict[str, str], conf=None) -> subprocess.Popen:
         command = spark_submit(conf, "--jars", jars)
@@ -60,14 +60,14 @@ def submit(spark_submit, launch, jars):
 
 
 def end(process: subprocess.Popen) -> str:
-    """What it printed, once it ended well."""
+    """Waits for a process, asserts that it ended well, and returns what it printed."""
     stdout, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, stdout + stderr
     return stdout + stderr
 
 
 def read_run(store: ObjectStore, run_id: str) -> tuple[dict, pd.DataFrame]:
-    """(manifest, scored rows in order of pair_id) of a published run; nothing else lies there."""
+    """Returns a run's manifest and its rows by pair_id; asserts that nothing else is there."""
     import s3fs
 
     prefix = f"out/runs/{run_id}/"
@@ -97,7 +97,7 @@ def same_rows(rows: pd.DataFrame, expected: pd.DataFrame) -> None:
 
 
 def unpublished(store: ObjectStore, run_id: str) -> None:
-    """A reader of folders sees nothing of the run but what is hidden by its name."""
+    """Asserts that every file of the run has a name that readers of folders ignore."""
     names = [key.removeprefix(f"out/runs/{run_id}/") for key in store.keys(f"out/runs/{run_id}/")]
     assert "manifest.json" not in names
     shown = [name for name in names if not re.search(r"(^|/)[_.]", name) and not name.endswith("/")]
@@ -105,7 +105,7 @@ def unpublished(store: ObjectStore, run_id: str) -> None:
 
 
 def in_unit(store: ObjectStore, run_id: str, unit: int) -> Callable[[], bool]:
-    """Whether the unit before this one is finished, so that this one is at work."""
+    """Returns a function that says whether the unit before this one is finished."""
     marker = f"out/runs/{run_id}/_work/unit-{unit - 1:05d}.json"
     return lambda: marker in store.keys(f"out/runs/{run_id}/_work/unit")
 
@@ -113,7 +113,8 @@ def in_unit(store: ObjectStore, run_id: str, unit: int) -> Callable[[], bool]:
 def test_a_worker_and_the_store_die_and_no_credentials_are_left(
     store, cluster, submit, given, expected, tmp_path
 ):
-    """In files, logs, the event log and the UI's environment page of a run on the cluster."""
+    """The run must survive a worker and the store, and leave no credentials in files, logs, the
+    event log or the UI's environment page."""
     port = free_port()
     conf = {"spark.ui.enabled": "true", "spark.ui.port": str(port)} | event_log(tmp_path)
     process = submit("secrets", *given, environment=store.environment(), conf=conf)
@@ -135,13 +136,13 @@ def test_a_worker_and_the_store_die_and_no_credentials_are_left(
     store.start()
     stdout, stderr = process.communicate(timeout=PATIENCE)
     texts["output"] = stdout + stderr
-    if process.returncode:  # it may give up, but cleanly
+    if process.returncode:  # it may fail, but cleanly
         assert process.returncode in (1, 2), texts["output"]
         unpublished(store, "secrets")
         again = submit("secrets", *given, "--resume", environment=store.environment())
         texts["second output"] = end(again)
     for name in ("output", "second output"):
-        assert "executors cannot read" not in texts.get(name, "")  # they compute the digests
+        assert "executors cannot read" not in texts.get(name, "")  # executors computed the digests
     manifest, rows = read_run(store, "secrets")
     same_rows(rows, expected)
     assert sum(origin["duplicates"] for origin in manifest["rows"].values()) == 1200
@@ -158,7 +159,7 @@ def test_a_worker_and_the_store_die_and_no_credentials_are_left(
 
 
 def fault(number: int) -> str | None:
-    """Bursts of 503, six in every sixty requests, and connections that break at all points."""
+    """Returns the fault of a request: six 503 in every sixty, and connections that break."""
     if number % 60 >= 54:
         return "slow down"
     if number % 31 == 30:
@@ -169,10 +170,12 @@ def fault(number: int) -> str | None:
 def test_the_driver_dies_among_faults_and_its_uploads_are_cleaned(
     store, submit, given, expected, launch
 ):
-    """It goes on where the store slows it down and breaks connections. Its half uploads are invisible;
-    --clean takes them away, and the folder with them."""
+    """A run must resume despite 503s and broken connections after its driver was killed.
+
+    Its abandoned uploads must be invisible, and --clean must abort them.
+    """
     conf = {f"spark.hadoop.fs.s3a.retry.{name}interval": "50ms" for name in ("", "throttle.")}
-    # The SDK tries again within each of these tries, and sleeps for seconds.
+    # Otherwise the SDK retries within each of these attempts, and sleeps for seconds.
     conf["spark.hadoop.fs.s3a.attempts.maximum"] = "1"
     proxy = FaultProxy(store.port, fault)
     try:
@@ -224,7 +227,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused(store, score, monkeypatch, case):
-    """One line and exit code 2, before Spark starts and without minutes of retries."""
+    """A wrong account or store must give one line and exit code 2, before Spark starts, without
+    minutes of retries."""
     change, output, message = REFUSED[case]
     environment = store.environment("reader" if change == "reader" else "admin")
     environment |= change if isinstance(change, dict) else {}
@@ -241,7 +245,8 @@ def test_refused(store, score, monkeypatch, case):
 def test_executors_fetch_their_python_from_the_store(
     store, given, jars, launch, tmp_path, monkeypatch
 ):
-    """By --archives. The keys are in the workers' environment, as a machine has its role."""
+    """Executors must get their Python by --archives; keys are in the workers' environment, as a
+    machine's role would be."""
     python = tmp_path / "bin/python"
     python.parent.mkdir()
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
@@ -281,7 +286,7 @@ OF_EMR = {
         "org.apache.spark.sql.execution.datasources.SQLEmrOptimizedCommitProtocol"
     ),
 }
-"""What EMR's spark-defaults.conf has; a run that took these classes would not find them here."""
+"""Settings of EMR's spark-defaults.conf; a run that used these classes would fail here."""
 
 
 def test_what_emr_sets_gives_way():
@@ -308,7 +313,7 @@ RENAMING = {
 
 @pytest.mark.parametrize("key", RENAMING)
 def test_settings_that_are_refused(key):
-    """A committer that renames, and a secret among the settings; the line says what to do."""
+    """A renaming committer or a secret in the settings must be refused, with a line of advice."""
     from pyspark import SparkConf
 
     from gaixie.jobs.corpus import s3a
@@ -324,7 +329,7 @@ def test_settings_that_are_refused(key):
 
 
 def test_jars_that_cannot_be_had(tmp_path, monkeypatch):
-    """A host without a route to a Maven repository: one line with the command that helps."""
+    """A host that reaches no Maven repository must give one line with the command that helps."""
     (tmp_path / "ivy.xml").write_text(
         "<ivysettings><settings defaultResolver='none'/><resolvers>"
         f"<filesystem name='none'><artifact pattern='{tmp_path}/no/[artifact].jar'/></filesystem>"
@@ -342,10 +347,10 @@ def test_jars_that_cannot_be_had(tmp_path, monkeypatch):
 
 @pytest.mark.long
 def test_new_only(store, launch, grow):
-    """The second run knows the first one's files by name, size and time as the store has them."""
+    """--new-only must recognise the first run's files by the store's names, sizes and times."""
     for number in range(2):
         sink = io.BytesIO()
-        pq.write_table(grow(30, 25 * number), sink)  # 5 pairs are in both
+        pq.write_table(grow(30, 25 * number), sink)  # both have 5 pairs
         store.put(f"daily/{number}.parquet", sink.getvalue())
         given = ("--input", "s3a://gaixie/daily", "--origin-column", "origin", "--new-only")
         process = launch(

@@ -1,4 +1,4 @@
-"""jobs/score_corpus.py: what a run holds, and that nothing of how it came about shows in it."""
+"""jobs/score_corpus.py: what a run holds, whatever the layout of its input or its interruptions."""
 
 import gzip
 import os
@@ -31,14 +31,14 @@ PAPER = ("--tier", "paper", "--set", "model=null")
 
 
 def write_config(path: Path, **settings) -> Path:
-    """conf/score.yaml with some settings replaced."""
+    """Writes conf/score.yaml with some settings replaced. Returns its path."""
     known = yaml.safe_load((ROOT / "conf" / "score.yaml").read_text())
     path.write_text(yaml.safe_dump(known | settings, allow_unicode=True))
     return path
 
 
 def same_rows(a: pd.DataFrame, b: pd.DataFrame) -> None:
-    """Equal to the last bit, whatever the order of columns."""
+    """Asserts that rows are equal to the last bit, whatever the order of columns."""
     pd.testing.assert_frame_equal(a[sorted(a)], b[sorted(b)], check_exact=True)
 
 
@@ -47,7 +47,7 @@ def same_rows(a: pd.DataFrame, b: pd.DataFrame) -> None:
 
 @pytest.fixture(scope="module")
 def run(score, tmp_path_factory):
-    """Both files of examples/, each row with its origin; the rows of one of them twice."""
+    """Returns a run of both files of examples/ with their origins; one of them is read twice."""
     folder = tmp_path_factory.mktemp("run")
     llm = pd.read_json(EXAMPLES, lines=True).query("origin == 'llm'").drop(columns="origin")
     llm.to_csv(folder / "again.csv", index=False)
@@ -129,7 +129,7 @@ def test_stages_follow_score_and_origin(run):
         scores, meaning = rows["spscore"].to_numpy(), rows["meaning"].to_numpy()
         expected = stage(scores, cuts[origin], meaning, least)
         assert rows["stage"].tolist() == expected.tolist()
-        if least:  # the test would miss a floor that holds nothing back
+        if least:  # otherwise the floor would be untested
             assert (expected < stage(scores, cuts[origin])).any()
     assert set(run.scored["stage"]) == set(STAGES)
 
@@ -239,7 +239,7 @@ def test_dry_run_writes_nothing(score, tmp_path):
 
 
 def test_published_last(score, tmp_path, grow, monkeypatch):
-    """A run that dies at its last step is nothing to readers, and done again from there."""
+    """A run that dies before its manifest must be invisible to readers, and resumable."""
     pq.write_table(grow(100), tmp_path / "in.parquet")
     given = ("--input", tmp_path / "in.parquet", "--origin-column", "origin")
     written = []
@@ -269,7 +269,7 @@ def test_published_last(score, tmp_path, grow, monkeypatch):
 
 
 def repeated(grow) -> pd.DataFrame:
-    """120 pairs, some of them up to four times with other further columns, some of those null."""
+    """Returns 120 pairs, some up to four times with different further columns, some null."""
     pairs = grow(120).to_pandas()
     copies = [pairs]
     for k in range(1, 4):
@@ -282,7 +282,7 @@ def repeated(grow) -> pd.DataFrame:
 
 def test_the_same_duplicate_is_kept_whatever_the_layout(score, grow, tmp_path):
     rows = repeated(grow)
-    rows["n"] %= 1000  # then some differ only in left and right
+    rows["n"] %= 1000  # so some rows differ only in left and right
     rows["tags"] = [{"a": k % 2} for k in range(len(rows))]
     schema = pa.Schema.from_pandas(rows.drop(columns="tags"), preserve_index=False)
     schema = schema.append(pa.field("tags", pa.map_(pa.string(), pa.int64())))
@@ -330,14 +330,16 @@ def test_formats_give_the_same_rows(score, examples, tmp_path):
     run = score(tmp_path / "out", "--config", config)
     assert run.code == 0, run.stderr
     counts = pd.DataFrame(run.manifest["rows"]).sum(axis=1)
-    # pair_id is a hash of the texts: were one format read otherwise, its rows were no duplicates.
+    # pair_id is a hash of the texts; if a format were read differently, its rows would not be
+    # duplicates.
     assert counts.to_dict() == {"read": 320, "scored": 40, "quarantined": 0, "duplicates": 280}
     assert sorted(run.scored["source"]) == sorted(table["source"])
     assert sorted(run.scored["note"]) == sorted(table["note"])
 
 
 def test_options(score, examples, tmp_path):
-    """Column mapping, a glob, --limit, --min-characters, --set and cuts by quantiles."""
+    """Options must work together: column mapping, a glob, --limit, --min-characters, --set and
+    cuts by quantiles."""
     renamed = examples.rename(columns={"source": "原文 1", "paraphrase": "改写.a"})
     renamed = renamed.drop(columns="origin")
     renamed[:100].to_csv(tmp_path / "in-1.tsv", index=False, sep="\t")
@@ -372,7 +374,8 @@ def test_options(score, examples, tmp_path):
 
 
 def test_output_files_show_neither_the_inputs_nor_a_shuffle(score, grow, tmp_path, monkeypatch):
-    """A large table is not shuffled to be written: the same rows, in files of about their size."""
+    """A large table is written without a shuffle; it must have the same rows in files of the same
+    sizes."""
     table, target = grow(8_000), 0.05
     (tmp_path / "many").mkdir()
     parts = [
@@ -390,7 +393,7 @@ def test_output_files_show_neither_the_inputs_nor_a_shuffle(score, grow, tmp_pat
             monkeypatch.setattr(pipeline, "MIN_UNSHUFFLED", 0)
         given = ("--input", tmp_path / name, "--origin-column", "origin")
         given += ("--target-file-mb", target)
-        given += ("--set", "cuts.llm.scores=[0, 0, 0]")  # all of an origin in one stage
+        given += ("--set", "cuts.llm.scores=[0, 0, 0]")  # puts a whole origin into one stage
         runs.append(score(tmp_path / "out", *given, run_id=run_id))
         assert runs[-1].code == 0, runs[-1].stderr
         assert len(calls) == (run_id == "unshuffled")
@@ -433,7 +436,7 @@ def test_a_row_of_100_000_characters(score, grow, examples, tmp_path):
 
 @pytest.fixture(scope="module")
 def in_units(grow, tmp_path_factory):
-    """Four files that make four units; some rows are duplicates of another unit's."""
+    """Returns four files that make four units; some rows duplicate another unit's."""
     folder = tmp_path_factory.mktemp("units")
     table = grow(4000)
     for k in range(4):
@@ -450,7 +453,7 @@ def unbroken(score, in_units, tmp_path_factory):
 
 
 def read_until(process: subprocess.Popen, text: str) -> str:
-    """Standard error up to the first line with the text."""
+    """Returns standard error up to the first line with the text."""
     read = ""
     for line in process.stderr:
         read += line
@@ -473,9 +476,9 @@ def test_killed_twice_then_resumed(score, launch, in_units, unbroken, tmp_path):
     kill(process)
     assert not (folder / "manifest.json").exists()
     finished = len(list((folder / "_work").glob("unit-*.json")))
-    assert finished >= 2  # the marker of the third is written after that line
+    assert finished >= 2  # the third marker is written after that line
     process = launch(out, *in_units, "--resume")
-    read = read_until(process, "finding duplicates and stages: done")  # it writes its tables next
+    read = read_until(process, "finding duplicates and stages: done")  # next, it writes its tables
     kill(process)
     assert read.count("already done") == finished
     assert not (folder / "manifest.json").exists()

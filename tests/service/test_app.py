@@ -1,4 +1,4 @@
-"""Every answer in its form, whatever is asked: wrong requests, half requests, clients that go."""
+"""Every answer must have its form: for wrong requests, half requests and clients that leave."""
 
 import json
 import re
@@ -98,7 +98,7 @@ def test_a_wrong_request_gets_one_line(service, name):
 def test_a_wrong_address_or_method(service, method, path, status):
     answer = service.ask(path, method=method)
     assert answer.status == status
-    if method != "BREW":  # which the parser of HTTP refuses, by itself
+    if method != "BREW":  # the HTTP parser itself refuses BREW
         assert answer.error()[0] == status
 
 
@@ -114,12 +114,12 @@ def test_the_document_describes_every_route(app):
             assert operation.get("description"), (method, path)
             assert "HTTPValidationError" not in json.dumps(operation), path
             assert "4XX" in operation["responses"]
-    assert not re.search(r'"https?://', json.dumps(document))  # nothing loads from elsewhere
+    assert not re.search(r'"https?://', json.dumps(document))  # nothing loads from another host
     schemas = document["components"]["schemas"]
     assert schemas["PairIn"]["properties"]["source"]["examples"]
 
 
-# Raw sockets: what no library would send.
+# Raw sockets send what no library would.
 
 SCORE = json.dumps({"pairs": [PAIR]}).encode()
 
@@ -130,7 +130,7 @@ def request(body: bytes = SCORE, *lines: str, version: str = "1.1") -> bytes:
 
 
 def answers(connection: socket.socket, count: int) -> list[tuple[int, bytes]]:
-    """(status, body) of so many answers."""
+    """Reads (status, body) of ``count`` answers."""
     stream = connection.makefile("rb")
     found = []
     for _ in range(count):
@@ -187,7 +187,7 @@ def test_without_a_model_paraphrase_says_so():
 
 @pytest.fixture
 def held():
-    """A service whose thread is at work on one request as long as the test lasts."""
+    """Yields a service whose thread works on one request for the whole test."""
     part = Doubling(queue=3)
     with serving(make_app([part], ServiceSettings())) as service:
         part.go.clear()

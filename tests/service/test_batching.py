@@ -1,4 +1,4 @@
-"""The queue: whose results are whose, what it refuses, and what leaves it undone."""
+"""The queue must return each result to its request, refuse what is too much, and stop cleanly."""
 
 import asyncio
 import threading
@@ -13,7 +13,7 @@ from gaixie.service.refusals import Refused
 
 
 class Work:
-    """Doubles numbers, remembers what it was given, and waits before a batch where it is told to."""
+    """Doubles numbers, remembers its batches, and waits before a batch if told to."""
 
     def __init__(self):
         self.batches: list[tuple[str, list[int]]] = []
@@ -35,7 +35,7 @@ class Work:
         return [2 * item for item in items]
 
     async def hold(self, batcher: Batcher) -> asyncio.Task:
-        """Has the thread at work until go is set; the request that it works on."""
+        """Keeps the thread working until ``go`` is set. Returns the request it works on."""
         self.go.clear()
         self.begun.clear()
         task = asyncio.create_task(batcher.submit("held", [0], 60))
@@ -55,7 +55,7 @@ def test_each_request_gets_its_own_results(requests, most, held):
 
     async def ask() -> list[list[int]]:
         batcher = Batcher(work, most=most, queue=1_000, wait=0, size=lambda item: item)
-        first = await work.hold(batcher) if held else None  # or all find the thread idle
+        first = await work.hold(batcher) if held else None  # otherwise all find the thread idle
         tasks = [asyncio.create_task(batcher.submit(key, items, 60)) for key, items in requests]
         await asyncio.sleep(0)
         work.go.set()
@@ -69,7 +69,7 @@ def test_each_request_gets_its_own_results(requests, most, held):
     answers = asyncio.run(ask())
     assert answers == [[2 * item for item in items] for _, items in requests]
     own = [(key, items) for key, items in work.batches if key != "held"]
-    for key in "ab":  # each item once, under its key
+    for key in "ab":  # each item must come once, under its key
         given_items = [item for other, items in requests if other == key for item in items]
         worked = [item for other, items in own if other == key for item in items]
         assert sorted(worked) == sorted(given_items)
@@ -77,7 +77,7 @@ def test_each_request_gets_its_own_results(requests, most, held):
     assert all(items == sorted(items) for _, items in own)
     assert len(work.threads) <= 1
     assert work.most_at_once <= 1
-    if held:  # what waits together is worked on together
+    if held:  # requests that wait together share a batch
         expected = sum(
             -(-sum(len(items) for other, items in requests if other == key) // most) for key in "ab"
         )
@@ -92,11 +92,11 @@ def test_a_full_queue_refuses_and_says_when_to_come_again():
         first = await work.hold(batcher)
         second = asyncio.create_task(batcher.submit("a", [1, 2, 3, 4], 60))
         await asyncio.sleep(0)
-        batcher.rate = 0.5  # items a second, as if measured
+        batcher.rate = 0.5  # items per second, as if measured
         assert batcher.length == 4
         with pytest.raises(Refused) as refused:
             await batcher.submit("a", [5, 6], 60)
-        third = asyncio.create_task(batcher.submit("a", [7], 60))  # there is still room for one
+        third = asyncio.create_task(batcher.submit("a", [7], 60))  # one more still fits
         await asyncio.sleep(0)
         work.go.set()
         assert await asyncio.gather(first, second, third) == [[0], [2, 4, 6, 8], [14]]
@@ -105,7 +105,7 @@ def test_a_full_queue_refuses_and_says_when_to_come_again():
 
     refused = asyncio.run(ask())
     assert refused.status == 429
-    assert refused.retry_after == 8  # 4 wait, one in 2 s
+    assert refused.retry_after == 8  # 4 wait, each takes 2 s
     assert refused.response().headers["Retry-After"] == "8"
     assert 5 not in [item for _, items in work.batches for item in items]
 
@@ -183,7 +183,7 @@ def test_a_request_that_fails_fails_alone():
         work.go.set()
         await first
         answers = await asyncio.gather(*tasks, return_exceptions=True)
-        assert await batcher.submit("a", [4], 60) == [8]  # and the thread works on
+        assert await batcher.submit("a", [4], 60) == [8]  # the thread still works
         await batcher.close()
         return answers
 
@@ -218,7 +218,7 @@ def test_closing_answers_what_was_taken_and_takes_no_more():
 
 
 def test_a_key_is_not_kept_waiting_by_another_that_always_comes():
-    """Whoever has waited longest decides the next batch's key."""
+    """The longest-waiting request must decide the next batch's key, or a busy key starves it."""
     work = Work()
 
     async def ask() -> None:
@@ -236,7 +236,8 @@ def test_a_key_is_not_kept_waiting_by_another_that_always_comes():
 
 
 def test_thousands_that_wait_cost_little():
-    """What a request costs does not grow with how many wait: else it were twenty times as much."""
+    """The cost of a request must not grow with the number waiting, or it would be twenty-fold
+    here."""
     work = Work()
 
     async def ask(requests: int) -> float:

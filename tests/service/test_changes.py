@@ -1,4 +1,4 @@
-"""What changed between two sentences: golden examples, and what holds for any two."""
+"""Marked changes between two sentences: golden examples, and properties of any two."""
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ MARKS = {"same": "", "moved": "M", "replaced": "R", "added": "+", "lost": "-"}
 
 
 def marked(source: str, paraphrase: str) -> list[str]:
-    """Both sentences, with what is not the same in brackets."""
+    """Returns both sentences with their differences in brackets."""
     found = changes(source, paraphrase, SEGMENTER)
     return [
         "".join(
@@ -27,22 +27,22 @@ def marked(source: str, paraphrase: str) -> list[str]:
 @pytest.mark.parametrize(
     ("source", "paraphrase", "expected"),
     [
-        (  # a time goes to the front, with a comma
+        (  # a time moves to the front, with a comma
             "该公司股价周五下跌。",
             "周五,该公司股价下跌。",
             ["该公司股价[M周五]下跌。", "[M周五][+,]该公司股价下跌。"],
         ),
-        (  # a number in two ways, though one of them is several words
+        (  # a number written in two ways, one of them as several words
             "股价下跌了百分之四点二。",
             "股价下跌了4.2%。",
             ["股价下跌了[R百分之四点二]。", "股价下跌了[R4.2%]。"],
         ),
-        (  # another number is no replacement
+        (  # a different number is not a replacement
             "他买了三十本书。",
             "他买了40本书。",
             ["他买了[-三十]本书。", "他买了[+40]本书。"],
         ),
-        (  # synonyms; words of grammar come and go
+        (  # synonyms; function words appear and disappear
             "昨天爸爸买了汽车。",
             "昨天父亲买汽车。",
             ["昨天[R爸爸]买[-了]汽车。", "昨天[R父亲]买汽车。"],

@@ -1,4 +1,4 @@
-"""The client against a real service, and one whose answers are scripted."""
+"""The client against a real service, and against one with scripted answers."""
 
 import json
 import time
@@ -52,12 +52,12 @@ def test_what_the_service_says_is_what_is_raised(service):
     closed, began = Client("http://127.0.0.1:9"), time.monotonic()
     with pytest.raises(ServiceError, match=r"127\.0\.0\.1:9: nothing listens .* gaixie serve"):
         closed.about()
-    assert time.monotonic() - began < 2  # it is not tried again
+    assert time.monotonic() - began < 2  # it does not retry
     assert not closed.ready()
 
 
 class Scripted(Part):
-    """POST /v1/score fails as it is told to before it answers."""
+    """Serves POST /v1/score, which fails as scripted before it answers."""
 
     name = "score"
 
@@ -71,7 +71,7 @@ class Scripted(Part):
             count = len((await request.json())["pairs"])
             return Response(json.dumps({"scores": [{}] * count}))
         status = self.statuses.pop(0)
-        if status == 200:  # and cut short
+        if status == 200:  # the answer is cut short
             return Response('{"scores": [')
         return Response("busy", status, {"Retry-After": "0"})
 
@@ -89,4 +89,4 @@ def test_it_tries_again():
         part.statuses[:] = [418]
         with pytest.raises(ServiceError, match="418"):
             client.score(PAIRS[:1])
-        assert part.statuses == []  # what will not get better is not tried again
+        assert part.statuses == []  # permanent errors are not retried

@@ -1,4 +1,4 @@
-"""Heads that never come and connections without number, over real sockets."""
+"""The service must survive heads that never arrive and too many connections, on real sockets."""
 
 import socket
 import threading
@@ -24,7 +24,7 @@ async def answer(scope, receive, send) -> None:
 
 @pytest.fixture
 def port(monkeypatch) -> Iterator[int]:
-    """Of a server of this process that holds MOST connections and waits SECONDS for a head."""
+    """Yields the port of a server that holds MOST connections and waits SECONDS for a head."""
     monkeypatch.setattr(connections, "HEAD_SECONDS", SECONDS)
     monkeypatch.setattr(connections, "most_connections", lambda: MOST)
     monkeypatch.setattr(connections, "_said", {})
@@ -44,7 +44,7 @@ def connect(port: int, sent: bytes) -> closing[socket.socket]:
 
 
 def received(connection: socket.socket) -> bytes:
-    """What comes, until some has come or the other side has closed."""
+    """Returns the first bytes that arrive, or nothing if the other side closes."""
     try:
         return connection.recv(4096)
     except ConnectionResetError:
@@ -55,7 +55,7 @@ def test_half_a_head_is_closed_and_logged_once(port, capfd):
     with connect(port, HALF) as one, connect(port, HALF) as other, connect(port, WHOLE) as third:
         assert received(third).startswith(b"HTTP/1.1 200")
         assert received(one) == received(other) == b""
-        third.sendall(HALF)  # the next head of a connection that was answered
+        third.sendall(HALF)  # the next head on an answered connection
         assert received(third) == b""
     assert capfd.readouterr().err == "closed a connection that sent no complete request in 0.5 s\n"
 

@@ -1,4 +1,4 @@
-"""Who may ask, how much, and how often."""
+"""Tokens, quotas and rates: who may ask, how much, and how often."""
 
 import http.client
 import json
@@ -73,7 +73,7 @@ def test_tokens_are_read_from_the_environment(monkeypatch, tmp_path):
     assert read_tokens() == {"anna": "a-token-of-anna-1", "bert": "a-token-of-bert=2="}
     file = tmp_path / "tokens"
     file.write_text("carl=a-token-of-carl-3\n")
-    monkeypatch.setenv("GAIXIE_TOKENS_FILE", str(file))  # as a mounted secret is
+    monkeypatch.setenv("GAIXIE_TOKENS_FILE", str(file))  # like a mounted secret
     assert read_tokens() == {"carl": "a-token-of-carl-3"}
 
 
@@ -153,13 +153,13 @@ def test_requests_a_minute(monkeypatch):
         assert asked[2].error()[1:] == ("too_many", "too many requests a minute")
         assert 25 <= int(asked[2].headers["Retry-After"]) <= 30
         assert service.ask("/v1/double", {"numbers": [1]}, **own["bert"]).status == 200
-        assert all(service.ask("/health").status == 200 for _ in range(5))  # probes go on
+        assert all(service.ask("/health").status == 200 for _ in range(5))  # probes are not limited
 
 
 def test_a_bucket_fills_up_by_the_second(monkeypatch):
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    account = Account("anna", (None, 10 / 60))  # ten pairs a minute
+    account = Account("anna", (None, 10 / 60))  # ten pairs per minute
     account.spend(1, 6)
     with pytest.raises(Refused) as refused:
         account.spend(1, 5)
@@ -170,14 +170,14 @@ def test_a_bucket_fills_up_by_the_second(monkeypatch):
     now += 0.2
     account.spend(1, 5)
     now += 10_000
-    account.spend(1, 25)  # more than there is room for: once it is full, and then in debt
+    account.spend(1, 25)  # more than the bucket holds: allowed when full, then in debt
     with pytest.raises(Refused) as refused:
         account.spend(1, 1)
     assert refused.value.retry_after == pytest.approx(96.0)
 
 
 def test_several_processes_share_a_rate():
-    """Each has its part: who asks all of them comes to the whole."""
+    """Each process must allow its share of the rate, so that all together allow the whole."""
     with serving(app(requests_per_minute=6, workers=3)) as service:
         asked = [service.ask("/v1/double", {"numbers": [1]}).status for _ in range(3)]
     assert asked == [200, 200, 429]

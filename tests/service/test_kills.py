@@ -1,6 +1,6 @@
-"""Requests while workers and whole services are killed: each gets one answer, and the right one.
+"""While workers and services are killed, each request must get exactly one, right answer.
 
-GAIXIE_TEST_REQUESTS=10000 .venv/bin/python -m pytest tests/service/test_kills.py     more of them
+GAIXIE_TEST_REQUESTS=10000 .venv/bin/python -m pytest tests/service/test_kills.py     more requests
 """
 
 import json
@@ -32,7 +32,7 @@ SEED = 20
 
 
 class Victim:
-    """A service that is hit, and started again where it is gone."""
+    """A service that is killed in several ways, and started again if it is gone."""
 
     def __init__(self, log: Path):
         self.port, self.log = free_port(), log
@@ -48,13 +48,17 @@ class Victim:
     def workers(self) -> list[psutil.Process]:
         found = []
         for child in psutil.Process(self.process.pid).children():
-            with suppress(psutil.NoSuchProcess):  # one that was just killed
+            with suppress(psutil.NoSuchProcess):  # it was just killed
                 if "spawn_main" in " ".join(child.cmdline()):
                     found.append(child)
         return found
 
     def hit(self, how: str, draw: random.Random) -> None:
-        """how: worker (killed), term (all, in order), supervisor (killed; its workers end by themselves)."""
+        """Hits the service.
+
+        how: worker (one is killed), term (all end in order), supervisor (it is killed, and its
+        workers end by themselves).
+        """
         wait_for(self.workers, "a worker", self.process)
         workers = self.workers()
         if how == "worker":
@@ -80,7 +84,7 @@ def test_every_request_gets_its_answer_whatever_is_killed(tmp_path):
     draw = random.Random(SEED)
     asked = [draw.sample(range(len(pairs)), draw.choice((1, 1, 2, 5))) for _ in range(REQUESTS)]
     blows = [draw.choice(("worker", "worker", "term", "supervisor")) for _ in range(BLOWS - 3)]
-    blows += ["worker", "term", "supervisor"]  # each at least once
+    blows += ["worker", "term", "supervisor"]  # each kind at least once
     draw.shuffle(blows)
     moments = sorted(draw.sample(range(REQUESTS // 20, REQUESTS - REQUESTS // 20), BLOWS))
 

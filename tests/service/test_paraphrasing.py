@@ -1,4 +1,4 @@
-"""POST /v1/paraphrase and GET /v1/models, of a tiny model, through the application."""
+"""POST /v1/paraphrase and GET /v1/models with a tiny model, through the application."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -47,7 +47,7 @@ def client(folder):
 def ask(client, **given) -> dict:
     answer = client.post("/v1/paraphrase", json=given)
     assert answer.status_code == 200, answer.text
-    assert "NaN" not in answer.text  # of a text without entities: no JSON
+    assert "NaN" not in answer.text  # NaN, for a text without entities, is not JSON
     return answer.json()
 
 
@@ -60,7 +60,7 @@ def refused(client, **given) -> str:
 
 
 def test_the_candidates_are_those_of_the_library(client, folder):
-    """Without copies, in its order, with its judgements."""
+    """Candidates must equal the library's, without copies, in its order, with its judgements."""
     answer = ask(client, texts=SOURCES, n=3, seed=7)
     decoding = Decoding(beams=3, draws=2, n_best=5, seed=7)
     library = Paraphraser(load_generator(folder, "cpu"), decoding, RANKING)(SOURCES)
@@ -77,7 +77,7 @@ def test_the_candidates_are_those_of_the_library(client, folder):
             assert found["log_probability"] == pytest.approx(own.log_probability, abs=1e-4)
             for name in OUTPUTS:
                 assert found[name] == pytest.approx(own.judgements[name], abs=1e-6)
-    assert answer["results"][3]["dropped"]["copies"] == 1  # what it has learnt to say of the last
+    assert answer["results"][3]["dropped"]["copies"] == 1  # it has learnt to copy the last
     [model] = client.get("/v1/models").json()["models"]
     assert model["name"] == answer["model"]
     assert model["signature"] == answer["signature"] == library_signature(client)

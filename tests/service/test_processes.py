@@ -1,4 +1,4 @@
-"""A service's processes: several on one port, drained, killed, interrupted."""
+"""A service's processes: several on one port, which are drained, killed or interrupted."""
 
 import http.client
 import os
@@ -24,13 +24,13 @@ from gaixie.service.telemetry import FOLDER
 
 
 def all_end(family: list[psutil.Process]) -> None:
-    """Waits for processes to end."""
+    """Waits until all processes have ended."""
     psutil.wait_procs(family, 60)
     assert not [process for process in family if process.is_running()]
 
 
 class Running(Service):
-    """A service in a process group of its own."""
+    """A service in its own process group."""
 
     def __init__(self, folder: Path, workers: int, drain: int = 60, port: int | None = None):
         super().__init__(port or free_port())
@@ -62,12 +62,12 @@ class Running(Service):
         return False
 
     def family(self) -> list[psutil.Process]:
-        """Its process and all below."""
+        """Returns its process and all descendants."""
         own = psutil.Process(self.process.pid)
         return [own, *own.children(recursive=True)]
 
     def begin(self, name: str) -> tuple[threading.Thread, list[object], int]:
-        """A request that waits for a file: (its thread, its outcome, the process that has it)."""
+        """Sends a request that waits for a file. Returns (thread, outcome, process that has it)."""
         outcome: list[object] = []
 
         def ask() -> None:
@@ -86,7 +86,7 @@ class Running(Service):
         (self.folder / f"{name}.go").touch()
 
     def on_each_of(self, count: int) -> dict[int, tuple[str, threading.Thread, list[object]]]:
-        """By process, a request that it is at."""
+        """Sends requests until ``count`` processes work on one. Returns a request by process."""
         found: dict[int, tuple[str, threading.Thread, list[object]]] = {}
         for number in range(200):
             name = f"{len(found)}-{number}"
@@ -101,7 +101,7 @@ class Running(Service):
         raise AssertionError(f"{count} processes should answer, {[*found]} do")
 
     def said(self) -> list[str]:
-        """Lines of its log but those of requests."""
+        """Returns the lines of its log, without those about requests."""
         return [line for line in self.log.read_text().splitlines() if not line.startswith("{")]
 
 
@@ -125,7 +125,8 @@ def start(tmp_path) -> Iterator:
 
 @pytest.mark.long
 def test_a_term_answers_what_is_under_way_and_takes_no_more(start, tmp_path):
-    """One process and two: an exit code of 0, one line, and nothing left."""
+    """At SIGTERM, one process or two must answer open requests, accept none, and leave nothing;
+    exit code 0, one line."""
     for workers in (1, 2):
         service = start(workers)
         service.wait_until_ready()
@@ -177,7 +178,7 @@ def test_a_worker_that_hangs_is_killed_at_the_end(start):
 @pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_interruption_leaves_one_line_and_no_process(start, workers):
-    """As Ctrl-C does: every process of the group is interrupted."""
+    """Ctrl-C, which interrupts every process of the group, must leave one line and no process."""
     service = start(workers)
     service.wait_until_ready()
     interrupt(service)
@@ -187,7 +188,7 @@ def test_an_interruption_leaves_one_line_and_no_process(start, workers):
 @pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2])
 def test_interrupted_twice_it_leaves_one_line(start, workers):
-    """The second time it still waits for a body that does not come, and drops it."""
+    """A second Ctrl-C must end a service that waits for a request's body, still with one line."""
     service = start(workers)
     service.wait_until_ready()
     with service.connect() as slow:
@@ -202,8 +203,8 @@ def test_interrupted_twice_it_leaves_one_line(start, workers):
 
 @pytest.mark.long
 def test_an_interruption_while_workers_start_leaves_no_trace(start):
-    """At each of several moments of their imports."""
-    for size in (20, 40, 60, 80):  # MB that both take, more and more as they begin
+    """Ctrl-C while workers import must print no trace, whatever the moment."""
+    for size in (20, 40, 60, 80):  # MB of both workers, which grow as they start
         service = start(2)
         wait_for(service.said, "the line that says where", service.process)
 
@@ -217,11 +218,12 @@ def test_an_interruption_while_workers_start_leaves_no_trace(start):
 
 
 def test_a_worker_that_an_interruption_ends_has_not_died(monkeypatch, tmp_path, capsys):
-    """The supervisor may learn of its end before it handles its own signal."""
+    """The supervisor must not report a worker that Ctrl-C ended, though it may notice the end
+    before its own signal."""
     monkeypatch.setenv(FOLDER, str(tmp_path))
     supervisor = object.__new__(_Supervisor)
     supervisor.should_exit, supervisor.signal_queue = threading.Event(), []
-    worker = SimpleNamespace(pid=4_194_305)  # above the highest number of a process
+    worker = SimpleNamespace(pid=4_194_305)  # above the highest process id
     supervisor._gone(worker)
     assert capsys.readouterr().err == "worker 4194305 has died; starting another\n"
     supervisor.signal_queue.append(signal.SIGINT)
@@ -230,7 +232,7 @@ def test_a_worker_that_an_interruption_ends_has_not_died(monkeypatch, tmp_path, 
 
 
 def interrupt(service: Running) -> None:
-    """Interrupts all of its processes: no line, and nothing is left."""
+    """Interrupts all its processes, and asserts that no further line and no process is left."""
     family = service.family()
     os.killpg(service.process.pid, signal.SIGINT)
     service.process.wait(60)
@@ -249,7 +251,7 @@ def test_a_killed_worker_loses_its_own_connections_alone(start):
     thread.join()
     assert isinstance(lost[0], OSError | http.client.HTTPException)
     wait_for(lambda: "starting another" in "".join(service.said()), "the news")
-    for _ in range(20):  # whoever comes now is answered, whether the next one is there or not
+    for _ in range(20):  # new requests are answered, with or without the new worker
         assert service.ask("/health").status == 200
     service.go(name)
     second.join()
@@ -262,7 +264,7 @@ def test_a_killed_worker_loses_its_own_connections_alone(start):
     for name, thread, _ in fresh.values():
         service.go(name)
         thread.join()
-    assert gauge(service_metrics(service)) == 0  # what the dead one had waiting waits no more
+    assert gauge(service_metrics(service)) == 0  # requests of the dead worker no longer count
 
 
 def service_metrics(service: Service) -> str:
@@ -297,7 +299,7 @@ def test_the_counters_are_those_of_all_processes(start):
     wait_for(lambda: answered() == asked, "what both have counted", service.process)
     os.kill(next(iter(under_way)), signal.SIGKILL)
     wait_for(lambda: "starting another" in "".join(service.said()), "the news")
-    assert answered() == asked  # a counter never falls
+    assert answered() == asked  # a counter must never fall
 
 
 @pytest.mark.long

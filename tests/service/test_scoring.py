@@ -1,4 +1,4 @@
-"""Scores over HTTP are those of the metric; tables come back with theirs."""
+"""Scores over HTTP must equal the metric's, and tables must come back with their scores."""
 
 import csv
 import io
@@ -55,7 +55,7 @@ def test_scores_are_those_of_the_metric(service, metric):
     [
         (LONG, LONG[::-1], None, True),
         (LONG, LONG, "identical", False),
-        (LONG, "　" + LONG.replace("，", ",") + " ", "identical", False),  # normalised, it is
+        (LONG, "　" + LONG.replace("，", ",") + " ", "identical", False),  # once normalised
         ("", LONG, "empty", False),
         ("今天天气好", "今天的天气不错", "too_short", True),
         ("short", "words of no Han", "no_han", False),
@@ -116,7 +116,7 @@ def test_a_table_comes_back_with_its_scores(service, encoding, kind):
     delimiter = "," if kind == "text/csv" else "\t"
     name = encoding.removesuffix("-sig")
     text = "\ufeff" * (name != encoding) + table([HEADER, *ROWS], delimiter)
-    answer = ask_table(service, text.encode(name), kind)  # which is recognised
+    answer = ask_table(service, text.encode(name), kind)  # the service detects the encoding
     given = ask_table(service, text.encode(name), kind, f"?encoding={name}")
     assert given.body == answer.body
     assert answer.status == 200

@@ -1,4 +1,4 @@
-"""service/serve.py as a command: its dry run, its mistakes, what it imports."""
+"""service/serve.py as a command: its dry run, its error messages, its imports."""
 
 import signal
 import subprocess
@@ -73,7 +73,7 @@ def test_mistakes(folder, tmp_path, monkeypatch, capsys, given, environment, mes
 @pytest.mark.long
 @pytest.mark.parametrize("library", ["pydantic_core", "_multiarray_umath", "libarrow", "httptools"])
 def test_an_early_interrupt_is_one_line(library):
-    """By the command `gaixie`, as people call it, while it imports what is behind a library."""
+    """Ctrl-C while `gaixie serve` imports what needs a library must give one line, not a trace."""
     process = subprocess.Popen(
         [sys.executable, "-m", "gaixie.jobs.cli", "serve", "--port", "0"],
         cwd=ROOT,

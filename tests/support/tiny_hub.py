@@ -51,7 +51,7 @@ def mt5(folder: Path) -> str:
 
 
 def m2m100(folder: Path) -> str:
-    """Like facebook/m2m100_418M, but with no language except English."""
+    """Like facebook/m2m100_418M: a token for the language starts a sentence."""
     pieces = _pieces(folder, "sentencepiece.bpe.model")
     vocabulary = {token: k for k, token in enumerate(("<s>", "<pad>", "</s>", "<unk>"))}
     for number in range(3, pieces.get_piece_size()):

@@ -1,4 +1,4 @@
-"""Work beside a block: its result, and what happens where one of the two fails or is interrupted."""
+"""Work beside a block must return its result, and end if either of the two fails."""
 
 import signal
 import threading
@@ -14,7 +14,7 @@ from gaixie.jobs.corpus.beside import beside, interruptible
 
 @pytest.fixture
 def cancelled(monkeypatch) -> Event:
-    """Is set when Spark's jobs would be broken off."""
+    """Returns an event that is set when Spark's jobs would be cancelled."""
     event = Event()
     context = SimpleNamespace(cancelAllJobs=event.set)
     monkeypatch.setattr(SparkContext, "_active_spark_context", context)
@@ -49,7 +49,7 @@ def give_up(*_) -> None:
 
 @pytest.fixture
 def bounded():
-    """Work in the main thread ends after a minute."""
+    """Ends work in the main thread after a minute."""
     before = signal.signal(signal.SIGALRM, give_up)
     signal.alarm(60)
     yield
@@ -58,7 +58,7 @@ def bounded():
 
 
 def test_ctrl_c_while_java_sends(spark, monkeypatch, bounded):
-    """40 MB, more than the sockets hold: Java waits until somebody reads them."""
+    """Ctrl-C must end a transfer of 40 MB: sockets hold less, so Java waits for a reader."""
     read = ArrowCollectSerializer.load_stream
 
     def interrupted(serializer, stream):

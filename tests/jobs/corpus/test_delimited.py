@@ -1,4 +1,4 @@
-"""CSV and TSV as people and programs write them: which records come out, and which are malformed."""
+"""CSV and TSV as people and programs write them must give the right records or be malformed."""
 
 import csv
 import gzip
@@ -15,15 +15,15 @@ BREAKS = [
     [f"{A}{k}", f"{B[:10]}\n{B[10:]}{k}" if k % 2 else f"{B}{k}", f'"甲", "乙\n{k}"']
     for k in range(6)
 ]
-"""Records with line breaks, delimiters and quotes within."""
+"""Records with line breaks, delimiters and quotes inside."""
 DOUBLED = [[f"{A}{k}", f"{B}他说：“{k}”", f'"甲"，"乙{k}"'] for k in range(6)]
-"""Quotes alone."""
+"""Records with quotes, but no line breaks or delimiters inside."""
 STRAY = [[f"{A}{k}", f"{B}{k}", '"没有关上' if k == 2 else f'5" {k}'] for k in range(6)]
-"""As the web writes them: quotes that mean nothing."""
+"""Records as the web has them, with quotes that quote nothing."""
 
 
 def written(path: Path, rows: list[list[str]], delimiter: str = ",", **options) -> Path:
-    """By Python's csv module."""
+    """Writes a file with Python's csv module. Returns its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     encoding = options.pop("encoding", "utf-8")
     with open(path, "w", newline="", encoding=encoding) as file:
@@ -50,7 +50,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def read(score, tmp_path_factory) -> dict[str, list]:
-    """Rows of each of FILES, as one run that reads them all has them."""
+    """Returns the rows of each of FILES from one run that reads them all."""
     folder = tmp_path_factory.mktemp("delimited")
     for number, (kind, (write, name, rows, delimiter)) in enumerate(FILES.items()):
         path = folder / name.partition(".")[2] / name
@@ -76,7 +76,7 @@ def read(score, tmp_path_factory) -> dict[str, list]:
 @pytest.mark.parametrize("kind", FILES)
 def test_records_are_those_that_were_written(read, kind):
     _, _, rows, _ = FILES[kind]
-    if kind == "stray in csv":  # the quote that nothing closes goes, and nothing else
+    if kind == "stray in csv":  # only the unclosed quote is lost
         rows = [[*row[:2], row[2].removeprefix('"')] for row in rows]
     assert read[kind] == rows
 
@@ -138,12 +138,15 @@ def test_json_lines_in_another_encoding(score, tmp_path):
 
 @pytest.mark.parametrize(("where", "encoding"), [("early", "utf-8"), ("late", "gb18030")])
 def test_a_quote_that_is_never_closed(score, tmp_path, encoding, where):
-    """Between records that do span lines; the rows behind it are lost to a field of many lines."""
+    """An unclosed quote must stop the job with its line, or the rows after it become one field.
+
+    It stands among records that do span lines.
+    """
     path = written(tmp_path / "a.csv", BREAKS)
     text = path.read_text()
     broken = f'{A},"{B}开了，,\n'
     rows = "".join(f"{A}{k},{B},\n" for k in range(150))
-    if where == "early":  # closed by the first quote that comes, after more lines than a field has
+    if where == "early":  # the next quote closes it, after more lines than a field may have
         text = f"{','.join(HEAD)}\n{broken}{rows}" + text.partition("\n")[2]
     else:
         text += f"{broken}{rows[: len(rows) // 30]}"

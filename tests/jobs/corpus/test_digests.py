@@ -1,4 +1,4 @@
-"""SHA-256 of files of a run, wherever the Python that computes it runs."""
+"""SHA-256 of a run's files must be right, whether the driver or an executor computes it."""
 
 import hashlib
 import os
@@ -16,7 +16,7 @@ CONTENTS = {f"{number}.parquet": bytes([number]) * 1000 for number in range(3)}
 
 
 def on_executors(spark, fails: bool = False) -> SimpleNamespace:
-    """The session, as one whose tasks run elsewhere; fails: where they do not reach the store."""
+    """Returns a session that seems remote. fails: its tasks cannot reach the store."""
 
     def parallelize(links, slices):
         given = "\n".join(link for _, link in links)
@@ -31,7 +31,7 @@ def on_executors(spark, fails: bool = False) -> SimpleNamespace:
 
 @pytest.mark.parametrize("where", ["driver", "executors", "neither"])
 def test_of_files_in_a_store(spark, admin, where, capsys):
-    """Workers of Python that were started before know nothing of these credentials."""
+    """Python workers that started earlier lack the credentials, so links must be signed."""
     root = f"s3a://{admin.BUCKET}/digests"
     for name, data in CONTENTS.items():
         storage.write(f"{root}/{name}", data)
@@ -43,7 +43,8 @@ def test_of_files_in_a_store(spark, admin, where, capsys):
 
 
 def test_an_answer_that_breaks_off_is_asked_for_again(monkeypatch):
-    """http.client takes the end of a connection for the end of the file."""
+    """A broken transfer must be repeated; http.client takes a closed connection for the file's
+    end."""
     monkeypatch.setattr(accounts.time, "sleep", lambda _: None)
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"
     with socket.create_server(("127.0.0.1", 0)) as server:

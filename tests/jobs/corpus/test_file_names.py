@@ -1,4 +1,4 @@
-"""Names of input files that hold characters of patterns and of URIs are taken as they are."""
+"""Names of input files with characters of patterns or URIs must be taken literally."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ WRITERS = {
 
 
 def write_all(folder: Path) -> list[str]:
-    """A folder for each format, with a file of each name or some; two rows in each. The folders."""
+    """Writes a folder per format with files of these names, two rows each. Returns the folders."""
     folders = []
     for kind, write in WRITERS.items():
         (folder / f"{kind} [x]%41{{y}}").mkdir()
@@ -28,7 +28,7 @@ def write_all(folder: Path) -> list[str]:
         for name in NAMES if kind == "csv" else SOME:
             texts = {
                 "source": [f"{kind}/{name}：{A}", f"{kind}/{name}：{B}"],
-                "paraphrase": [B, f'"{A}"\n'],  # both readings of CSV
+                "paraphrase": [B, f'"{A}"\n'],  # as CSV, with and without quotes
             }
             write(pd.DataFrame(texts), f"{folders[-1]}/{name}.{kind}")
     return folders

@@ -1,4 +1,4 @@
-"""What one look at all lines of JSON shows."""
+"""One pass over lines of JSON must find the columns, and the files whose origins are all known."""
 
 from gaixie.jobs.corpus.json_lines import look_at_lines
 from gaixie.jobs.corpus.storage import Storage
@@ -23,7 +23,7 @@ def test_which_files_have_origins_that_there_are(spark, tmp_path):
     found = look_at_lines(spark, files, "utf-8", ["s"], "of")
     assert found.names == ["deep", "of", "s"]
     known, odd = ({uri.rpartition("/")[2] for uri in uris} for uris in (found.known, found.odd))
-    assert known - {"broken.jsonl"} == {"known.jsonl"}  # a broken line has no origin to be wrong
+    assert known - {"broken.jsonl"} == {"known.jsonl"}  # a broken line has no origin
     assert odd == {f"{name}.jsonl" for name in ODD}
     for column in (None, "o.f"):
         assert not look_at_lines(spark, files, "utf-8", ["s"], column).known

@@ -1,4 +1,4 @@
-"""jobs/corpus/paths.py: an input in the output, or the output in an input."""
+"""jobs/corpus/paths.py must refuse an input inside the output, and an output inside an input."""
 
 import os
 from contextlib import nullcontext
@@ -23,7 +23,7 @@ APART = {
     ("out", "out/runs/a/scored"): "where jobs write",
     ("a/b/out", "a/?/out/runs"): "where jobs write",
     ("s3a://b/o", "s3a://b/o/runs/x"): "where jobs write",
-    (".", "pairs.csv"): None,  # beside what is written
+    (".", "pairs.csv"): None,  # beside the written files
     ("data", "data/*.parquet"): None,
     ("inside", "in"): None,
     ("in", "inside"): None,

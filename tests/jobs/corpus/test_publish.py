@@ -1,4 +1,4 @@
-"""Of many processes one has a run, and nothing of it is lost to the others."""
+"""Only one of many processes may hold a run, and the others must not destroy its work."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from gaixie.udfs.storage.published_files import run_faults
 
 @pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.s3)])
 def run(request, tmp_path, monkeypatch) -> str:
-    """A run's folder that is not there yet."""
+    """Returns the URI of a run's folder that does not exist yet."""
     if request.param == "local":
         return f"{tmp_path}/out/runs/r"
     store = request.getfixturevalue("admin")
@@ -31,7 +31,7 @@ def run(request, tmp_path, monkeypatch) -> str:
 
 
 def leave_lock(run: str, **changes) -> None:
-    """Leaves the lock of a process that did not come to its end."""
+    """Leaves the lock of a process that died."""
     here = {"host": platform.node(), "process": os.getpid(), "life": publish._life(os.getpid())}
     left = {"since": "2025-01-01T00:00:00+00:00"} | here | changes
     storage.write(f"{run}/_lock/000001.json", json.dumps(left))
@@ -51,14 +51,14 @@ def test_held_inside_the_block_alone(run, tmp_path):
                 pass
         lock.check()
     assert files(run) == []
-    assert not (tmp_path / "out").exists()  # nor the folders that it made
+    assert not (tmp_path / "out").exists()  # its folders are gone too
     with pytest.raises(KeyboardInterrupt), held(run, False):
         raise KeyboardInterrupt
     assert files(run) == []
 
 
 def test_one_of_many_gets_it(run):
-    """Also behind a lock that was left: all see it dead, one takes over."""
+    """One of six processes must get the run, though all see that the lock's holder is dead."""
     leave_lock(run, life="of a container's first process, which has number 1 each time")
     ready, done = threading.Barrier(6), threading.Barrier(6)
 
@@ -145,7 +145,7 @@ def test_a_run_that_lost_its_lock_deletes_and_publishes_nothing(
     write_json = Storage.write_json
 
     def lose_it(self, path, value):
-        """Another process takes over, publishes, and ends, while this one scores."""
+        """Lets another process take over, publish and end while this one scores."""
         write_json(self, path, value)
         if path.endswith("unit-00000.json"):
             [lock] = (folder / "_lock").iterdir()
@@ -177,7 +177,7 @@ def test_clean_leaves_a_run_at_work_alone(score, given, tmp_path):
 
 @pytest.fixture
 def mounted(spark, tmp_path):
-    """A folder as viewfs:// has it: a store that nothing but Hadoop knows."""
+    """Returns a folder under viewfs://, which only Hadoop can read."""
     conf = spark._jsc.hadoopConfiguration()
     (tmp_path / "mounted").mkdir()
     name = f"fs.viewfs.mounttable.{tmp_path.name.replace('_', '-')}.link./disk"
@@ -209,4 +209,4 @@ def test_a_store_that_only_hadoop_knows(spark, given, score, mounted, monkeypatc
     assert run.code == 2
     assert f"error: {uri}/out/runs/s: process " in run.error
     with held(f"{uri}/out/runs/s", False, Storage(spark)):
-        pass  # it was released
+        pass  # succeeds because the lock was released

@@ -1,4 +1,4 @@
-"""What a session needs of its host, and how large it may grow."""
+"""A session checks its host for what it needs, and limits how much it may grow."""
 
 from types import SimpleNamespace
 
@@ -41,7 +41,7 @@ def test_cores_are_those_that_dynamic_allocation_may_ask_for(settings, expected)
 
 
 def test_what_the_user_set_wins(tmp_path, monkeypatch):
-    """In the order in which spark-submit takes it; the rest is that of conf/spark."""
+    """The user's settings must win, in spark-submit's order; conf/spark gives only the rest."""
     for name in ("PYSPARK_GATEWAY_PORT", "SPARK_HOME", "PYSPARK_PYTHON"):
         monkeypatch.delenv(name, raising=False)
     lines = [

@@ -1,4 +1,4 @@
-"""A run that is resumed says what is not as it was."""
+"""A resumed run must say what has changed since it began."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from gaixie.jobs.errors import JobError
 
 
 class Files(dict):
-    """Storage in memory."""
+    """Keeps files in memory, as storage does."""
 
     def exists(self, path: str) -> bool:
         return path in self

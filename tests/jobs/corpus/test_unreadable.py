@@ -1,4 +1,4 @@
-"""Whose fault it is that a job failed: a file's, or nobody's whom quarantine would help."""
+"""A failed job must set aside only files that are at fault, and no good rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FILES = [File(f"file:///in/{k}.parquet", 1000, datetime(2026, 1, 1, tzinfo=UTC))
 
 
 class Table:
-    """Stands for a DataFrame: reading it to its end raises what it was given, or nothing."""
+    """Stands for a DataFrame; reading it raises the given error, if any."""
 
     def __init__(self, error: str | None):
         self.error = error
@@ -32,7 +32,7 @@ class Table:
 
 
 def failing(errors: dict[str, str], jobs: list[int] | None = None):
-    """Reads files as Spark does: it fails where one of them does. jobs: how many files each read."""
+    """Returns a reader that fails if one of its files does. jobs: gets each call's file count."""
 
     def read(files: list[File]) -> Table:
         if jobs is not None:
@@ -43,7 +43,7 @@ def failing(errors: dict[str, str], jobs: list[int] | None = None):
 
 
 def test_files_are_looked_at_together():
-    """One job where none is at fault; as many as it takes to halve a thousand where one is."""
+    """One job must suffice if no file is at fault, and repeated halving if one of 1,000 is."""
     many = [File(f"file:///in/{k}.parquet", 1000, FILES[0].modified) for k in range(1000)]
     failed, jobs = PySparkException("Job aborted"), []
     assert unreadable_files(failed, many, failing({}, jobs)) == {}
@@ -74,7 +74,10 @@ def test_files_are_looked_at_together():
     ],
 )
 def test_no_file_is_at_fault(message):
-    """Neither in the job that failed, nor in looking at each file: quarantine would lose good rows."""
+    """Errors of the cluster must not blame a file, or quarantine would lose good rows.
+
+    They may come from the failed job, or while the files are checked.
+    """
     read = failing({file.uri: message for file in FILES})
     assert unreadable_files(PySparkException("Job aborted"), FILES, read) == {}
     named = PySparkException(f"[FAILED_READ_FILE] reading file:///in/1.parquet: {message}")

@@ -1,4 +1,4 @@
-"""Clusters without Spark: signatures and overlap, buckets, components, the guard against chains."""
+"""Clusters without Spark: signatures, overlap, buckets, components, the guard against chains."""
 
 from itertools import combinations
 
@@ -21,13 +21,13 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def grams(text: str, n: int) -> set[str]:
-    """The definition: the n-grams of a sentence; all of it where it has fewer than n characters."""
+    """Returns a sentence's n-grams by definition; the whole sentence if it is shorter than n."""
     kept = "".join(folded(character) for character in normalise(text))
     return {kept[k : k + n] for k in range(max(len(kept) - n + 1, 1))} - {""}
 
 
 def reference_overlap(a: str, b: str, n: int) -> float:
-    """The definition of overlaps, for two sentences; 0 where neither has an n-gram."""
+    """Returns the overlap of two sentences by definition; 0 if neither has an n-gram."""
     x, y = grams(a, n), grams(b, n)
     return len(x & y) / max(len(x | y), 1)
 
@@ -56,7 +56,7 @@ def test_bands_agree_as_often_as_sentences_overlap():
 
 
 def entries_of(hashes, nodes, new, keys=None, whole=None, partitions=3) -> list[np.ndarray]:
-    """Entries of each partition, as a task has them."""
+    """Returns the entries of each partition, as a task gets them."""
     columns = {"node": pa.array(nodes), "new": pa.array(new)}
     if keys is not None:
         columns["keys"] = pa.array(keys, pa.list_(pa.int64()))
@@ -77,7 +77,7 @@ def met(parts, most) -> tuple[set[tuple[int, int]], int]:
 
 @pytest.fixture
 def crowd(monkeypatch):
-    """Nodes, whether they are new, and hashes of two bands; pairs come in small pieces."""
+    """Returns nodes, whether each is new, and hashes of two bands; pairs come in small pieces."""
     monkeypatch.setattr(buckets, "AT_ONCE", 7)
     random = np.random.default_rng(6)
     nodes = random.permutation(np.arange(-60, 60) * 3)
@@ -103,7 +103,7 @@ def test_a_crowded_bucket_has_anchors_and_says_what_it_leaves_out():
     hashes = np.full((100, 1), 2**50, np.uint64)
     pairs, left_out = met(entries_of(hashes, nodes, new), 4)
     assert pairs == {(a, b) for b in range(10, 100) for a in range(4)}
-    assert left_out == 90  # the earlier ones met in their month
+    assert left_out == 90  # the ten earlier ones met when they were new
 
 
 def test_a_key_separates_and_a_small_one_compares_all():
@@ -146,7 +146,7 @@ def component(size: int, alike, clusters=None, old=()) -> Component:
 
 
 def linked(component: Component, true=(), share=0.5, compared=50) -> list[set[int]]:
-    """Members of the clusters. true: pairs that say the same, beside those that are known."""
+    """Returns the clusters' members. true: pairs with the same meaning, besides the known ones."""
     true = {frozenset(pair) for pair in true}
 
     def score(sources, paraphrases):
@@ -171,15 +171,15 @@ TWO = [*combinations(range(4), 2), *combinations(range(4, 7), 2), (0, 4), (0, 5)
     ("size", "known", "true", "share", "expected"),
     [
         (9, CHAIN, (), 0.5, [{0, 1, 2}, {3, 4}, {5, 6}, {7, 8}]),
-        (9, CHAIN, (), 0.6, [{1, 2}, {3, 4}, {5, 6}, {7, 8}]),  # the ends of three differ
-        (6, STAR, ALL, 0.5, [set(range(6))]),  # no bucket showed it, but they say the same
+        (9, CHAIN, (), 0.6, [{1, 2}, {3, 4}, {5, 6}, {7, 8}]),  # the ends of each three differ
+        (6, STAR, ALL, 0.5, [set(range(6))]),  # they say the same, though no bucket showed it
         (6, STAR, (), 0.5, [{0, 4, 5}]),
         (6, STAR, (), 0.1, [set(range(6))]),
         (6, CHAIN[:5], ALL, 0.5, [set(range(6))]),  # stars become one
         (6, CHAIN[:5], {*ALL} - {(1, 3), (1, 4), (1, 5)}, 0.6, [{0, 1, 2}, {3, 4, 5}]),
-        (6, [*CLIQUE, (0, 5)], (), 0.5, [set(range(5))]),  # only the centre knows 5
+        (6, [*CLIQUE, (0, 5)], (), 0.5, [set(range(5))]),  # only the centre is linked to 5
         (6, [*CLIQUE, (0, 5)], (), 0.2, [set(range(6))]),
-        (7, TWO, (), 0.6, [{0, 4, 5, 6}, {1, 2, 3}]),  # those that leave make a cluster
+        (7, TWO, (), 0.6, [{0, 4, 5, 6}, {1, 2, 3}]),  # those that leave form a cluster
     ],
 )
 def test_components_are_cut_into_clusters(size, known, true, share, expected):
@@ -190,7 +190,7 @@ def test_newcomers_join_published_clusters_which_do_not_merge():
     old = {0: "00", 1: "00", 2: "02", 3: "02"}
     known = [(4, 0), (4, 1), (5, 3), (4, 2), (5, 6)]
     clusters = linked(component(7, known, old, old), true=[(5, 2), (4, 3)])
-    assert clusters == [{0, 1, 4}, {2, 3, 5}]  # of two that are as near, the smaller id
+    assert clusters == [{0, 1, 4}, {2, 3, 5}]  # of two equally near, the smaller id wins
     assert linked(component(7, known, old, old)) == [{0, 1, 4}, {2, 3}, {5, 6}]
 
 

@@ -18,7 +18,7 @@ from gaixie.jobs.pairs.cluster.candidates import (
 
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory) -> str:
-    """A folder of a classifier of random weights."""
+    """Returns the folder of a classifier with random weights."""
     folder = tmp_path_factory.mktemp("models") / "classifier"
     tiny_bert(folder)
     torch.manual_seed(1)

@@ -1,4 +1,4 @@
-"""llm against a server of its own, without Spark: no sentence lost, none paid twice, no budget exceeded."""
+"""llm without Spark must lose no sentence, pay for none twice, and keep the budget."""
 
 import os
 import random
@@ -32,7 +32,7 @@ def sentence(number: int) -> str:
 
 @pytest.fixture
 def serve(tmp_path) -> Iterator[Callable[..., Server]]:
-    """Starts the server with a script, and writes so many sentences for it."""
+    """Yields a function that starts a server with a script and writes ``count`` sentences."""
     with serving(tmp_path) as begin:
 
         def start(count: int, script: dict[str, list[str]] | None = None) -> Server:
@@ -65,11 +65,11 @@ FAULTS = {
     "english": ("no_han", 1),
     "copied": ("copied", 1),
 }
-"""The reason in the end, and answers paid, of a sentence to which this happens once."""
+"""For each fault that a sentence meets once: its final reason, and the answers paid."""
 
 
 def test_every_fault(serve, tmp_path):
-    """Of 200 sentences with each fault none is lost, and no other is paid twice."""
+    """Faults must lose none of 200 sentences, and must not make others be paid twice."""
     script = {sentence(7 * n): [fault] for n, fault in enumerate(FAULTS)}
     script[sentence(101)], script[sentence(102)] = ["empty", "lines"], ["500"] * 6
     server = serve(200, script)
@@ -78,7 +78,7 @@ def test_every_fault(serve, tmp_path):
     assert len(rows) == 200
     for number, (fault, (reason, count)) in enumerate(FAULTS.items()):
         text = sentence(7 * number)
-        expected = None if reason in ("no_han", "copied") else reason  # those are found out later
+        expected = None if reason in ("no_han", "copied") else reason  # later steps find these
         assert rows[text].reason == expected, fault
         assert paid(server)[text] == count, fault
         del rows[text]
@@ -91,7 +91,7 @@ def test_every_fault(serve, tmp_path):
 
 
 def test_an_answer_that_does_not_come_in_time(serve, tmp_path):
-    """It counts at the most that it could take."""
+    """A lost answer must count as the most it could cost, because its real cost is unknown."""
     server = serve(3, {sentence(1): ["slow"]})
     asking = ask(tmp_path, server.url, 3, request_seconds=0.5, attempts=100)
     assert len(pairs(tmp_path)) == 3
@@ -101,7 +101,7 @@ def test_an_answer_that_does_not_come_in_time(serve, tmp_path):
 
 
 def test_several_sentences_a_request(serve, tmp_path):
-    """An answer that lacks one of them, or is cut off, leaves each to be asked for by itself."""
+    """If an answer lacks a sentence or is cut off, each sentence must be asked for by itself."""
     server = serve(22, {sentence(5): ["short"], sentence(9): ["cut off", "cut off"]})
     ask(tmp_path, server.url, 22, sentences_per_request=4)
     rows = {row.source: row.reason for row in written(tmp_path)}
@@ -129,7 +129,7 @@ def test_what_is_on_record_is_not_paid_again(serve, tmp_path):
     assert count == 41
     for path in (tmp_path / "pieces").iterdir():
         path.unlink()
-    asking = ask(tmp_path, server.url, 7, concurrency=3)  # other pieces, another pace
+    asking = ask(tmp_path, server.url, 7, concurrency=3)  # with other pieces and another pace
     assert len(server.paid()) == count
     assert (asking.report.reused, asking.report.answers) == (41, 40)
     for changed in ({"temperature": 0.5}, {"prompt": "few_shot"}):
@@ -147,7 +147,7 @@ def test_a_budget_of_tokens_is_never_exceeded(serve, tmp_path):
     spent = server.tokens()
     assert 3_000 < spent <= 6_000
     assert len(written(tmp_path)) < 60
-    asking = ask(tmp_path, server.url, 10, concurrency=6, max_tokens_total=6_000)  # nothing more
+    asking = ask(tmp_path, server.url, 10, concurrency=6, max_tokens_total=6_000)  # no more
     assert (asking.endpoint.over_budget, server.tokens()) == (True, spent)
     asking = ask(tmp_path, server.url, 10, concurrency=6, max_tokens_total=60_000)
     assert not asking.endpoint.over_budget
@@ -167,7 +167,7 @@ def test_a_budget_of_money_and_what_is_left_of_the_sentences(serve, tmp_path):
 
 @pytest.mark.long
 def test_killed_at_random_moments(serve, tmp_path):
-    """What was on record at a kill is never paid again, and in the end no sentence is missing."""
+    """After kills, recorded answers must not be paid again, and no sentence may be missing."""
     server = serve(300, {sentence(n): ["500"] for n in range(0, 300, 9)})
     command = [sys.executable, ask_endpoint.__file__, str(tmp_path), server.url, "40"]
     command += ["concurrency=5", "backoff_seconds=0.001", "max_tokens_total=1000000"]
@@ -189,7 +189,7 @@ def test_killed_at_random_moments(serve, tmp_path):
     assert done.returncode == 0, done.stderr
     assert {text: paid(server)[text] for text in held} == held
     assert pairs(tmp_path) == {sentence(n): PREFIX + sentence(n) for n in range(300)}
-    assert paid(server).total() <= 300 + 5 * 2  # those that were under way
+    assert paid(server).total() <= 300 + 5 * 2  # requests under way at a kill
     record = Record(str(tmp_path / "answers"), "a building")
     spent = record.spent()
     record.close()
@@ -206,7 +206,7 @@ STOPPED = {
 
 @pytest.mark.parametrize(("fault", "message"), STOPPED.items())
 def test_what_stops_at_once(serve, tmp_path, monkeypatch, fault, message):
-    """In one line, without the key that the server gives back."""
+    """A fatal fault must give one line, without the key that the server repeats."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     server = serve(20, {"仓库": [fault] * 20})
     with pytest.raises(JobError) as stopped:
@@ -225,7 +225,7 @@ def test_an_endpoint_that_fails_and_fails(serve, tmp_path):
 
 
 def test_a_host_that_is_not_there_stops_at_once(tmp_path, monkeypatch):
-    """The first request is not tried again: a name that is not known is not known later either."""
+    """The first request must not be retried, because an unknown host name stays unknown."""
 
     def unknown(*_, **__):
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
@@ -246,7 +246,7 @@ def test_nobody_answers(tmp_path):
 
 
 def test_a_record_in_a_store(tmp_path, monkeypatch):
-    """Each group of events is an object, from which the next process makes the same tables."""
+    """In a store, each group of events is an object; the next process must rebuild the tables."""
 
     def path(uri: str) -> Path:
         return tmp_path / uri.removeprefix("s3a://")

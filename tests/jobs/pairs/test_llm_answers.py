@@ -1,4 +1,4 @@
-"""llm: what an answer is split into, why a paraphrase is none, and what a prompt says."""
+"""llm: how answers are split, why a paraphrase is rejected, and what a prompt says."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""jobs/build_pairs.py llm, with Spark, against a server of its own: accounts close, whatever happens."""
+"""jobs/build_pairs.py llm with Spark: accounts must close, whatever the server does."""
 
 import os
 import re
@@ -36,7 +36,7 @@ def serve(tmp_path, monkeypatch) -> Iterator[Callable[..., Server]]:
 
 @pytest.fixture
 def sentences(examples, tmp_path) -> list[str]:
-    """60 sentences that are fit, in a table with four that are in no pair."""
+    """Writes a table of 60 suitable sentences and four that can be in no pair."""
     texts = list(dict.fromkeys(examples["source"]))[:60]
     rows = [*texts, texts[0] + " ", "太短了。", None, "No Chinese in this one at all."]
     pd.DataFrame({"text": rows}).to_parquet(tmp_path / "text.parquet")
@@ -63,7 +63,7 @@ def pairs(folder: Path) -> pd.DataFrame:
 
 
 def test_from_sentences_to_pairs(spark, serve, sentences, tmp_path, capfd):
-    """Every kind of fault; the key is in no file and no line."""
+    """Pairs must come out despite every fault, and the key must be in no file and no line."""
     faults = ["refused", "cut off", "copied", "english", "withheld", "500", "429", "cut", "lines"]
     server = serve({sentences[n]: [fault] for n, fault in enumerate(faults)})
     prices = ("--price-in", 1, "--price-out", 2, "--temperature", 0.5)
@@ -112,7 +112,7 @@ def test_the_budget_ends_the_job_and_more_of_it_goes_on(spark, serve, sentences,
 
 @pytest.mark.long
 def test_killed_and_resumed(spark, serve, sentences, tmp_path):
-    """The job as a process of its own."""
+    """A killed job must resume without paying again; it runs in its own process."""
     server = serve({text: ["500"] for text in sentences[::5]})
     command = [sys.executable, ROOT / "jobs/build_pairs.py", *line(tmp_path, server)]
     command += ["--concurrency", "4", "--requests-per-minute", "1200"]
@@ -131,7 +131,7 @@ def test_killed_and_resumed(spark, serve, sentences, tmp_path):
     assert (told.quarantine, told.used) == (REASONS, 60)
     counts = Counter(text for row in server.paid() for text in row["sentences"])
     assert counts.keys() == {*sentences}
-    assert counts.total() <= 60 + 4  # those that were under way
+    assert counts.total() <= 60 + 4  # requests under way at the kill
 
 
 def test_dry_run(spark, serve, sentences, tmp_path, capsys):
@@ -149,7 +149,7 @@ def test_dry_run(spark, serve, sentences, tmp_path, capsys):
 
 
 def test_the_estimate_holds_what_todays_vocabularies_take(capsys):
-    """A model that takes two thirds of a token a character."""
+    """The estimate must cover a model that takes two thirds of a token per character."""
     settings, text = LlmSettings(price_in=1, price_out=1), "由于连日暴雨，通往县城的公路一度中断。"
     preview(settings, "a-model", [text] * 20, 1e6, None)
     least, most = re.search(r"cost: ([\d.]+) to ([\d.]+)", capsys.readouterr().out).groups()

@@ -1,4 +1,4 @@
-"""llm: the pace of requests on a clock of the test's own, the budget, and how long to wait."""
+"""llm: the pace of requests on a simulated clock, the budget, and how long to wait."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -15,7 +15,7 @@ from gaixie.jobs.pairs.llm.record import Spent
 
 
 class Clock(asyncio.SelectorEventLoop):
-    """A loop whose time passes only where it waits, and then at once."""
+    """An event loop whose time passes only in waits, which return at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ def test_no_minute_has_more_requests_than_the_limit():
 
     async def request(pace: Pace, number: int) -> None:
         loop = asyncio.get_running_loop()
-        await asyncio.sleep(number % 7 * 11.0)  # they come in bursts
+        await asyncio.sleep(number % 7 * 11.0)  # requests come in bursts
         await pace.turn()
         starts.append(loop.time())
 

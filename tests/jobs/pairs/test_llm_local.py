@@ -1,4 +1,4 @@
-"""llm with a local model of random weights: what is drawn, where it ends, what does not fit."""
+"""llm with a local random model: what it samples, where it stops, what does not fit."""
 
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def test_how_answers_end(model):
 
 @pytest.mark.parametrize("model", [True], ids=["chat"], indirect=True)
 def test_on_the_executors(spark, model, tmp_path):
-    """The job with a local model: accounts close, and the lineage names the model and its digest."""
+    """With a local model, accounts must close, and the lineage must name the model's digest."""
     pd.DataFrame({"text": [*SENTENCES, "太短了。"]}).to_parquet(tmp_path / "text.parquet")
     line = ["llm", "--input", tmp_path / "text.parquet", "--output", tmp_path / "made", "--local"]
     line += ["--model", model, "--min-characters", 5, "--paraphrases", 2]

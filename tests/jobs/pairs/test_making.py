@@ -1,4 +1,4 @@
-"""Which sentences can be in a pair, and their groups."""
+"""Which sentences can be in a pair, and which group they get."""
 
 from collections import Counter
 
@@ -46,7 +46,7 @@ def test_the_group_is_a_hash_that_anyone_can_compute():
 
 @pytest.mark.parametrize("method", [Versions(False, 3, 1), Parallel(False)])
 def test_a_task_holds_so_many_items_of_a_group_at_once(method, monkeypatch):
-    """The rest is counted, and what is there again and again takes no memory."""
+    """Memory must be bounded: items over the limit are counted, and repeats are not held."""
     monkeypatch.setattr(making, "MEMBERS", 4)
     held = []
     make, held = type(method).make, []

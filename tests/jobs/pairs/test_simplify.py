@@ -1,4 +1,4 @@
-"""simplify: translated, simplified, translated back, filtered."""
+"""simplify: sentences are translated, simplified, translated back, and filtered."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Translation memories, unit by unit."""
+"""Translation memories must be read unit by unit, however they are cut into pieces."""
 
 import gzip
 import io
@@ -42,7 +42,7 @@ def test_inline_elements_and_compression():
 
 
 def read_in_pieces(data: bytes, size: int) -> list[tuple]:
-    """As executors do: so many of what lies before each END at a time."""
+    """Reads ``size`` units at a time, split at each END, as executors do."""
     pieces = data.split(END.encode())
     parts = [pieces[start : start + size] for start in range(0, len(pieces), size)]
     return [row for part in parts for row in units_of(part, "en", "zh")]

@@ -1,4 +1,4 @@
-"""Translating with models of transformers, and back-translation, on models of a dozen sentences."""
+"""Translation and back-translation with transformers models that know a dozen sentences."""
 
 import pytest
 import torch
@@ -136,5 +136,5 @@ def test_the_tokenizer_of_m2m100(tmp_path):
     told = model.tokenizer.convert_ids_to_tokens(ids)
     assert (told[0], told[-1]) == ("__zh__", "</s>")
     [made] = model.translate(CHINESE[:1], "zh", "ar")
-    assert made.reason  # it has learned nothing
+    assert made.reason  # the model has learned nothing
     assert "__ar__" not in (made.text or "")[:6]

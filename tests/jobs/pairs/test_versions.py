@@ -1,4 +1,4 @@
-"""Pairs of versions: which come out, and that every version is somewhere."""
+"""Pairs of versions: which pairs are made, and that every version is counted."""
 
 from collections import Counter
 from itertools import combinations, permutations
@@ -66,7 +66,7 @@ def test_every_version_is_in_a_pair_or_one_leftover(texts, both, most, random):
 
 
 def test_a_group_of_100_000_is_bounded():
-    """Without a limit it would have 5,000 million pairs."""
+    """A huge group must be limited, because it would have 5,000 million pairs."""
     codes = np.random.default_rng(4).integers(0, 2**64, 100_000, np.uint64)
     chosen = np.array(list(choose(codes, False, 100)))
     assert len(chosen) == 100

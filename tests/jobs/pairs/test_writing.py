@@ -1,4 +1,4 @@
-"""What becomes of the candidates that a model wrote."""
+"""Candidates that a model wrote must become pairs or be counted."""
 
 import json
 from types import SimpleNamespace
@@ -77,7 +77,7 @@ def test_a_model_that_leaves_a_sentence_out():
 
 
 def test_an_estimate_counts_the_cores_that_may_still_come():
-    """A session with dynamic allocation begins with few executors."""
+    """An estimate must count the cores to come: dynamic allocation starts with few executors."""
     conf = {"spark.dynamicAllocation.enabled": "true", "spark.executor.cores": "4"}
     conf["spark.dynamicAllocation.maxExecutors"] = "100"
     context = SimpleNamespace(defaultParallelism=2, getConf=lambda: conf)

@@ -1,4 +1,4 @@
-"""What is counted of a release's rows, all at once, and its lineage, which may be any text."""
+"""A release's counts, made in one pass, and its lineage, which may contain any text."""
 
 import numpy as np
 import pandas as pd

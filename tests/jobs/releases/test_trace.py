@@ -1,4 +1,4 @@
-"""jobs/releases/trace.py on folders that are written here: what is gone, what is older, what was read."""
+"""jobs/releases/trace.py on folders written here: files that are gone, older runs, inputs."""
 
 import shutil
 from pathlib import Path
@@ -35,9 +35,9 @@ def put(path: Path, rows: pa.Table) -> dict:
 
 @pytest.fixture
 def root(tmp_path) -> Path:
-    """A release of an earlier Gaixie, without lineage, of the runs a (even pairs) and b (odd ones).
+    """Writes a release without lineage, as by an earlier Gaixie, of runs a (even pairs), b (odd).
 
-    Run a read two files of a folder of build_pairs, by a pattern; run b read CSV.
+    Run a read two files of a build_pairs folder, by a pattern; run b read CSV.
     """
     for run_id, ids in (("a", IDS[::2]), ("b", IDS[1::2])):
         folder = tmp_path / "runs" / run_id

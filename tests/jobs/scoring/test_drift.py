@@ -1,4 +1,4 @@
-"""Drift between runs: the index, what it is compared with, and where it shows."""
+"""Drift between runs: the index, its limit, and where it is reported."""
 
 import http.server
 import threading
@@ -30,7 +30,7 @@ def manifest(run_id="r", signature="s", reasons=(15, 5), score=(10, 60, 30), **c
 
 
 def test_the_index_by_hand():
-    """Shares of 0.5 and 0.5, then 0.2 and 0.8: 0.3 ln 2.5 + 0.3 ln 1.6."""
+    """From shares 0.5 and 0.5 to 0.2 and 0.8, the index must be 0.3 ln 2.5 + 0.3 ln 1.6."""
     found = index_of([500_000, 500_000], [200_000, 800_000])
     assert found.psi == pytest.approx(0.3 * np.log(2.5) + 0.3 * np.log(1.6), abs=1e-3)
     assert found.limit == LARGE
@@ -41,7 +41,7 @@ def test_the_index_by_hand():
 
 @pytest.mark.parametrize("rows", [30, 200, 5_000])
 def test_chance_alone_is_no_drift(rows):
-    """Of a thousand pairs of samples of one population, a few at most differ so much."""
+    """Of 1,000 pairs of samples of one population, at most a few may count as drift."""
     random, shares = np.random.default_rng(0), [0.02, 0.08, 0.2, 0.3, 0.25, 0.1, 0.05]
     samples = random.multinomial(rows, shares, (1000, 2))
     indices = [index_of(*pair) for pair in samples]
@@ -106,7 +106,7 @@ def test_metrics_are_pushed(capsys):
 
 
 def test_a_run_that_drifts_is_published_and_says_so(score, examples, tmp_path, capsys):
-    """The same pairs score alike; with the paraphrases of others they do not."""
+    """A drifting run must be published and say so: here, pairs get the paraphrases of others."""
     examples = pd.concat([examples] * 4, ignore_index=True)[["source", "paraphrase"]]
     examples["paraphrase"] += [f"（{k}）" for k in range(len(examples))]
     other = examples.assign(paraphrase=examples["paraphrase"].to_numpy()[::-1])

@@ -1,4 +1,4 @@
-"""What --dry-run says of the time a run would take."""
+"""--dry-run must estimate a run's time, space and price correctly."""
 
 import re
 
@@ -43,7 +43,10 @@ def test_a_small_sample_measures_nothing(capsys):
 
 @pytest.mark.parametrize("cores", [10, 1000])
 def test_an_estimate_goes_by_pairs_and_cores(cores, capsys):
-    """Two inputs of equal size, 10 and 30 µs a pair: 20, and 14 to move: 34,000 s for a billion."""
+    """The estimate must weigh inputs by pairs: 10 and 30 µs give 20, plus 14 to move a pair.
+
+    So a billion pairs take 34,000 core-seconds.
+    """
     inputs = [Measured(1e6, 10e-6, 14e-6, 100, 50), Measured(1e6, 30e-6, 14e-6, 300, 150)]
     print_estimate(inputs, Cluster(cores, 1_000_000_000, price=0.05), 128)
     text = capsys.readouterr().out
@@ -59,7 +62,8 @@ def test_an_estimate_goes_by_pairs_and_cores(cores, capsys):
 
 
 def test_a_given_speed_stands_in_for_what_was_measured(capsys):
-    """Two GPUs of 500 pairs/s: 1,000 s and 15 s for a million pairs, 0.564 hours of both."""
+    """A given speed must replace the measured one: two GPUs with 500 pairs/s take 1,000 s and
+    15 s for a million pairs, or 0.564 hours of both."""
     cluster = Cluster(2, 1_000_000, pairs_per_second=500, price=3)
     print_estimate([measured(BATCH + 1)], cluster, 128)
     text = capsys.readouterr().out

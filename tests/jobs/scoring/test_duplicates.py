@@ -1,4 +1,4 @@
-"""All rows of a pair but one are left out, the same ones whether few rows are compared or many."""
+"""One row of each pair must stay, the same one whether few rows are compared or many."""
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,7 @@ def test_the_same_rows_of_few_and_of_many(spark):
     assert few == many
     kept = given[~given["row_key"].isin(few)]
     assert sorted(kept["pair_id"]) == sorted(set(given["pair_id"]))
-    # Of rows that differ in row_key alone, the lowest stays.
+    # Of rows that differ only in row_key, the lowest stays.
     alike = given.groupby(["pair_id", "note"], dropna=False)["row_key"].min()
     assert set(kept["row_key"]) <= set(alike)
 
@@ -49,7 +49,7 @@ def test_where_no_pair_is_there_twice(spark):
 def test_the_same_rows_are_left_out_by_their_keys_and_by_a_bitmap(spark, monkeypatch):
     given = rows(3000, 1500)
     edges = [0, 1, 1023, 1024, 1025, 32_767, 32_768, 32_769, (1 << 33) - 1, 1 << 33]
-    more = 3 << 53  # where the third unit begins
+    more = 3 << 53  # the first row_key of the third unit
     given["row_key"] = [*edges, *range(more, more + len(given) - len(edges))]
     table = spark.createDataFrame(given)
     found = find_duplicates(table, len(given), EXTRA)

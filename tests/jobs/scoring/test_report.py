@@ -30,7 +30,7 @@ FOLDER = "s3a://bucket/gaixie/runs/monday"
 
 
 class Files(dict):
-    """Storage in memory."""
+    """Keeps files in memory, as storage does."""
 
     def write(self, path, content):
         self[path] = content
@@ -87,10 +87,10 @@ def summary() -> Report:
 
 
 def changed(report: Report, **changes) -> Report:
-    """With other keys of its manifest."""
+    """Returns the report with some keys of its manifest changed."""
     values = report.manifest.model_dump(by_alias=True)
     manifest = RunManifest.model_validate(values | changes | {"run_id": "monday"})
-    given = {"run_id": changes.get("run_id", "monday")}  # whatever it is: a page escapes it
+    given = {"run_id": changes.get("run_id", "monday")}  # may be any text: the page escapes it
     return replace(report, manifest=manifest.model_copy(update=given))
 
 
@@ -104,7 +104,7 @@ def printed(summary, width=110) -> str:
 
 
 def row(text: str, name: str) -> list[str]:
-    """Cells of the first line that begins with a name."""
+    """Returns the cells of the first line that begins with a name."""
     line = next(line for line in text.splitlines() if line.split()[:1] == [name])
     return [cell.strip() for cell in line.replace("│", " ").split()[1:]]
 
@@ -124,7 +124,7 @@ def test_counts_on_a_narrow_console(summary):
 
 
 class Page(HTMLParser):
-    """Tables as lists of rows of cells in one language, and the names of all tags."""
+    """Parses a page into tables of cells in one language, and the names of all tags."""
 
     def __init__(self, text, language="en"):
         super().__init__()
@@ -186,7 +186,7 @@ def test_numbers_on_the_page(summary):
 
 
 def test_the_page_in_chinese(summary):
-    """Every heading, word of a table and reason; the coloured square is explained."""
+    """Headings, words in tables and reasons must be Chinese, and the coloured square explained."""
     text, _ = written(summary)
     page = Page(text, "zh")
     assert page.table("来源", "读入")[1][:2] == ["平行语料", "17,000,000"]

@@ -1,4 +1,4 @@
-"""The settings files that ship."""
+"""The shipped settings files must load."""
 
 from pathlib import Path
 

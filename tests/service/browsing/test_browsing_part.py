@@ -1,4 +1,4 @@
-"""GET /v1/run and what is below it; show_run.py --serve as a command."""
+"""GET /v1/run and the paths below it, and the command show_run.py --serve."""
 
 import csv
 import io
@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> tuple[Path, pa.Table]:
-    """(folder, pairs) of a run of the examples, scored."""
+    """Returns (folder, pairs) of a run of the scored examples."""
     folder, table = tmp_path_factory.mktemp("root") / "runs" / "examples", scored_examples()
     write_scored(folder, {("llm", 1): table})
     (folder / "report.html").write_text("<title>A report</title>")
@@ -162,9 +162,9 @@ def test_exports(client, run, form):
 
 @pytest.mark.long
 def test_a_large_export_is_not_held_in_memory(run, tmp_path):
-    """It begins to come at once, and the process grows by less than a quarter of it.
+    """A large export must be streamed: the process may grow by less than a quarter of its size.
 
-    Pools of Arrow and DuckDB take up to 175 MB of any export, and may give them back in between.
+    The pools of Arrow and DuckDB take up to 175 MB in any export, and may return them in between.
     """
     long = "".join(run[1]["source"].to_pylist())[:150]
     size = 800_000
@@ -174,7 +174,7 @@ def test_a_large_export_is_not_held_in_memory(run, tmp_path):
         table = table.append_column(side, pc.binary_join_element_wise(ids, long, ""))
     uri = write_scored(tmp_path / "runs/large", {("llm", 1): table})
     del table
-    # In a process of its own: what other tests have left here would grow, too.
+    # It runs in its own process, because memory left by other tests here could grow too.
     code = f"from {Path(__file__).stem} import export_of; print(*export_of({uri!r}))"
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     told = subprocess.run(
@@ -190,18 +190,18 @@ def test_a_large_export_is_not_held_in_memory(run, tmp_path):
 
 
 def export_of(uri: str) -> tuple[int, int]:
-    """Bytes of an export, and how far this process grows while it comes."""
+    """Returns the bytes of an export, and how many bytes this process grows meanwhile."""
     manifest, settings = read_run(uri), ServiceSettings()
     pairs = Pairs(uri, manifest)
-    pairs.count(pairs.cursor(), Filter(text="没有的"))  # DuckDB now has all rows in its cache
+    pairs.count(pairs.cursor(), Filter(text="没有的"))  # fills DuckDB's cache with all rows
     part = BrowsingPart(pairs, manifest, lambda *_: [], settings)
     with serving(make_app([part], settings)) as service:
         with urllib.request.urlopen(f"{service.url}/v1/run/export") as answer:
             while answer.read(1_000_000):
-                pass  # what the reader and the threads keep for good is there now
+                pass  # allocates what reader and threads keep for good
         most = before = resident()
         with urllib.request.urlopen(f"{service.url}/v1/run/export") as answer:
-            assert answer.headers["Content-Length"] is None  # nobody knows it yet
+            assert answer.headers["Content-Length"] is None  # the length is not known yet
             whole = 0
             while piece := answer.read(1_000_000):
                 whole += len(piece)
@@ -210,7 +210,7 @@ def export_of(uri: str) -> tuple[int, int]:
 
 
 def resident() -> int:
-    """Bytes of this process that are in memory."""
+    """Returns this process's resident memory in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -236,7 +236,8 @@ def test_what_is_refused(client, path, query, named):
 
 
 def test_the_command(run, tmp_path):
-    """It says where, answers, and ends at SIGINT without a trace; its database is gone."""
+    """The command must print its address, answer, end at SIGINT without a trace, and delete its
+    database."""
     folder, table = run
     port = free_port()
     line = [sys.executable, "jobs/show_run.py", folder.parents[1], "--run-id", "examples"]
@@ -266,7 +267,7 @@ def test_the_command(run, tmp_path):
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
     said = [line for line in stderr.splitlines() if not line.startswith("{")]
-    assert said == [f"{url}  1 process"]  # and nothing of DuckDB's about leaks
+    assert said == [f"{url}  1 process"]  # and no warning of DuckDB about leaks
     assert not [*tmp_path.glob("gaixie-browse-*")]
 
 

@@ -1,4 +1,4 @@
-"""Questions about the pairs of a run, against pandas on the same rows."""
+"""Queries about a run's pairs must give what pandas gives for the same rows."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def table() -> pd.DataFrame:
         table[side] = ["".join(random.choice(TEXTS, 3)) for _ in range(ROWS)]
     table["origin"] = random.choice(["llm", "human"], ROWS)
     table["stage"] = random.integers(0, 4, ROWS)
-    for name in SCORES:  # of few values, so that many are equal
+    for name in SCORES:  # few distinct values, so many are equal
         table[name] = (random.integers(0, 21, ROWS) / 20).astype(np.float32)
     return table
 
@@ -121,10 +121,10 @@ def test_samples_and_selections(pairs, table, wanted, count, seed):
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_an_export_comes_in_pieces(pairs, table, form, monkeypatch):
-    """Together they are one file, with every row once."""
+    """The pieces of an export must form one file that has every row once."""
     monkeypatch.setattr(gaixie.service.browsing.pairs, "PIECE", 150)
     pieces = [*pairs.export(pairs.cursor(), Filter(), form)]
-    assert len(pieces) == 4  # three of rows, and the end
+    assert len(pieces) == 4  # three with rows, and the end
     read = pq.read_table if form == "parquet" else pa.csv.read_csv
     exported = read(pa.BufferReader(b"".join(pieces))).to_pandas()
     pd.testing.assert_frame_equal(
@@ -146,7 +146,7 @@ def test_what_there_is(pairs, table):
 
 
 def test_no_question_reaches_another_file(pairs, tmp_path):
-    """Whatever SQL might slip through: DuckDB opens no file, and its settings stay as they are."""
+    """Even if SQL slipped through, DuckDB must open no file and keep its settings."""
     (tmp_path / "secret.csv").write_text("a\n1\n")
     for sql in (
         f"SELECT * FROM read_csv('{tmp_path}/secret.csv')",
@@ -163,7 +163,7 @@ def test_no_question_reaches_another_file(pairs, tmp_path):
 
 
 def test_a_run_of_before_and_one_with_ratings(tmp_path, table):
-    """Without judgements; and with a column rated that holds anything."""
+    """A run without judgements, and one whose column rated holds anything, must be readable."""
     old = table[["pair_id", "source", "paraphrase", "origin", "stage", "spscore"]]
     uri = write_run(tmp_path / "old", old.assign(rated=[*map(str, range(ROWS - 1)), "x"]))
     pairs = Pairs(uri, read_run(uri))
@@ -192,7 +192,7 @@ def test_a_release(tmp_path, table):
 
 
 def test_files_that_cannot_be_read(tmp_path, table):
-    """One line that names the file; the temporary folder is gone."""
+    """An unreadable file must give one line that names it, and leave no temporary folder."""
     uri = write_run(tmp_path / "gone", table)
     manifest, files = read_run(uri), [*Path(uri).rglob("*.parquet")]
     for name, damage in (
@@ -209,7 +209,7 @@ def test_files_that_cannot_be_read(tmp_path, table):
 
 
 def test_a_run_in_a_store(admin, table, tmp_path):
-    """From s3a://, with the rows that it has on the disk."""
+    """A run on s3a:// must give the same rows as on disk."""
     uri = write_run(tmp_path / "tiny", table)
     for path in Path(uri).rglob("*"):
         if path.is_file():

@@ -1,4 +1,4 @@
-"""The page in a real browser: its service, and a page that complains of nothing."""
+"""The page in a real browser: its service, and a check for errors and foreign requests."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,8 +11,8 @@ from services import serving
 
 @pytest.fixture(scope="module")
 def examples() -> pa.Table:
-    """The example pairs, scored, each with a rating of 4."""
-    from whole_service import scored_examples  # and with it PyTorch
+    """Returns the scored example pairs, each with a rating of 4."""
+    from whole_service import scored_examples  # imports PyTorch
 
     scored = scored_examples()
     return scored.append_column("rated", pa.array([4.0] * len(scored), pa.float32()))
@@ -20,7 +20,7 @@ def examples() -> pa.Table:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory, examples):
-    """All parts at once."""
+    """Yields a service with all parts."""
     from whole_service import whole_app
 
     with serving(whole_app(tmp_path_factory.mktemp("service"), examples)) as service:
@@ -39,7 +39,8 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def open_page(browser, service):
-    """Opens the page; at the end of a test nothing was asked elsewhere, and nothing complained."""
+    """Returns a function that opens the page; at the end, asserts that it asked no other host and
+    logged no error."""
     asked: list[str] = []
     complaints: list[str] = []
     contexts = []

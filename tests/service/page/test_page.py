@@ -1,4 +1,4 @@
-"""The page, clicked through in a real browser: every part, both languages, both themes, a phone, the keyboard."""
+"""The page in a real browser: every part, both languages and themes, a phone, the keyboard."""
 
 import configparser
 import csv
@@ -25,12 +25,12 @@ pytestmark = [
 
 
 def highlighted(page) -> list[str]:
-    """What is marked in the sentences because a reason is pointed at."""
+    """Returns the text marked in the sentences while a reason is pointed at."""
     return page.evaluate("[...(CSS.highlights.get('reason') ?? [])].map(String)")
 
 
 def asked(page, path: str) -> list[str]:
-    """Addresses below a path that the page asks for from now on."""
+    """Returns a list that collects the addresses below a path that the page requests."""
     found: list[str] = []
     page.on("request", lambda request: path in request.url and found.append(request.url))
     return found
@@ -61,14 +61,15 @@ def test_the_first_look_is_a_score_that_is_understood(open_page):
     assert page.inner_text(".whole").startswith(f"约 {rating} 分")
     assert "共有词语的顺序" in page.inner_text(".judgements")
     page.reload()
-    page.wait_for_selector("html[lang=zh]")  # as it was chosen
+    page.wait_for_selector("html[lang=zh]")  # the chosen language stays
 
 
 def test_all_that_is_said_is_said_in_both_languages(open_page):
-    """The page has the same texts in both, and every reason of the metric in Chinese."""
+    """The page must have all its texts in both languages, and every reason of the metric in
+    Chinese."""
     english = configparser.ConfigParser()
     english.read(Path(explain.__file__).with_name("reasons.ini"), "utf-8")
-    own = ("structure", "synonyms", "meaning", "fluency", "score", "level_")  # the page has its own
+    own = ("structure", "synonyms", "meaning", "fluency", "score", "level_")  # has its own words
     said = [
         text.format(share="40%", text="甲", other="乙")
         for name, text in english["en"].items()
@@ -89,7 +90,8 @@ def test_all_that_is_said_is_said_in_both_languages(open_page):
 
 
 def test_scores_follow_what_is_typed(open_page):
-    """Each answer is of the last text; what is shown is what was written; the address has the pair."""
+    """Scores must belong to the last text typed, the text must show unchanged, and the address
+    must have the pair."""
     page = open_page("/#score")
     page.wait_for_selector("#score-result .card")
     requests = asked(page, "/v1/score")
@@ -188,7 +190,7 @@ def test_paraphrases(open_page):
     assert page.inner_text("#card").strip()
     page.fill("#texts", "\n".join([LEARNT[0][0]] * 200))
     page.click("#paraphrase-form .main")
-    page.press("#texts", "Control+Enter")  # it is at work already
+    page.press("#texts", "Control+Enter")  # it is already working
     page.wait_for_selector("text=/Working … [1-9][0-9]*\\/200/")
     page.click("#paraphrase-cancel")
     page.wait_for_selector("text=Cancelled.")
@@ -196,7 +198,7 @@ def test_paraphrases(open_page):
 
 
 def test_the_page_says_what_writes_and_how_good_it_is(open_page):
-    """From the card of the paraphraser that ships, in the page's language."""
+    """The page must quote the shipped paraphraser's card, in its own language."""
     settings = ServiceSettings()
     parts = [ParaphrasingPart(EditWriter("core", settings.max_characters), settings)]
     with serving(make_app(parts, settings)) as service:
@@ -259,14 +261,14 @@ def test_a_table(open_page, examples, tmp_path):
     assert {row["note"] for row in rows} == {'a "note",\nof two lines'}
     found = [float(row["spscore"]) for row in rows]
     assert found == pytest.approx(examples["spscore"].slice(0, 60).to_pylist(), abs=1e-5)
-    page.select_option("#column-paraphrase", "note")  # what was found of the old column is gone
+    page.select_option("#column-paraphrase", "note")  # results of the old column disappear
     assert page.locator("#table-result tbody tr").count() == 0
     page.click("#table-form .main")
     page.wait_for_selector("#table-result tbody tr >> text=of two lines")
 
 
 def test_a_table_that_is_wrong(open_page, tmp_path):
-    """The error is in the page's language, and nothing of the file before is left."""
+    """A wrong table must give an error in the page's language, and clear the previous results."""
     write_csv(tmp_path / "right.csv", [["source", "paraphrase"], LEARNT[0]], "utf-8")
     (tmp_path / "wrong.csv").write_text("source,target\na,b,c\n")
     page = open_page("/#table", expected="422", locale="zh-CN")
@@ -293,7 +295,7 @@ def test_the_keyboard_and_back(open_page):
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("text=1 sentence done.")
     page.go_back()
-    page.wait_for_selector("#score:visible")  # the page hears of it a moment later
+    page.wait_for_selector("#score:visible")  # the event arrives a moment later
     page.evaluate("location.hash = 'table'")
     page.wait_for_selector("#table:visible")
 
@@ -301,7 +303,8 @@ def test_the_keyboard_and_back(open_page):
 @pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_everybody_can_use_it(open_page, scheme, width):
-    """axe finds nothing in any part; nothing is wider than the window; the theme is the system's."""
+    """axe must find no fault in any part, nothing may be wider than the window, and the theme must
+    be the system's."""
     page = open_page(color_scheme=scheme, viewport={"width": width, "height": 800})
     assert page.get_attribute("html", "data-theme") == scheme
     page.wait_for_selector("#run-rows tbody tr")

@@ -24,7 +24,8 @@ pytestmark = [
 
 
 def test_a_run_shows_what_was_applied(open_page, examples):
-    """The form prepares; rows, More, sorting and Export follow the applied query, which the address has."""
+    """Rows, More, sorting and Export must follow the applied query, not the form's unsent changes;
+    the address must have the query."""
     page = open_page("/#run")
     scores = examples["spscore"].to_pylist()
     page.wait_for_selector(f"#run-status:has-text('50 of {len(scores)} pairs')")
@@ -35,7 +36,7 @@ def test_a_run_shows_what_was_applied(open_page, examples):
     page.click("#run-form .main")
     kept = [score for score in scores if score >= 0.3]
     page.wait_for_selector(f"#run-status:has-text('50 of {len(kept)} pairs')")
-    page.fill("#run-text", "没有这样的文字")  # not applied
+    page.fill("#run-text", "没有这样的文字")  # typed but not applied
     page.click("#run-more")
     page.wait_for_selector(f"#run-status:has-text('100 of {len(kept)} pairs')")
     page.click("th >> text=Score")
@@ -48,7 +49,7 @@ def test_a_run_shows_what_was_applied(open_page, examples):
         assert len(read) == len(kept)
         assert download.value.url.startswith(
             "http"
-        )  # the browser's own: nothing goes through the page
+        )  # a plain download: nothing goes through the page
     page.reload()
     page.wait_for_selector(f"#run-status:has-text('of {len(kept)} pairs')")
     assert texts(page, first) == [f"{min(kept):.2f}"]
@@ -111,7 +112,8 @@ def test_rows_open_link_and_are_sorted_out(open_page):
 
 
 def test_a_token_is_asked_for_once(open_page, tmp_path, examples):
-    """After a reload the tab still has it; a download takes it in a cookie."""
+    """The page must ask for a token once: the tab keeps it after a reload, and downloads send it in
+    a cookie."""
     settings = {"tokens": {"me": "a-secret-of-sixteen"}}
     with serving(whole_app(tmp_path, examples, **settings)) as service:
         page = open_page(url=service.url, path="/#run", expected="401")
@@ -129,8 +131,8 @@ def test_a_token_is_asked_for_once(open_page, tmp_path, examples):
 
 
 def test_the_report_opens_from_the_run(open_page, tmp_path, examples):
-    """As a scoring run writes it, in a tab of its own, behind a token: its styles, its picture and
-    both languages work.
+    """A run's report must open in its own tab, also behind a token, with its styles, picture and
+    both languages.
     """
     folder, rows = tmp_path / "runs/examples", len(examples)
     counts = {"read": rows, "scored": rows, "quarantined": 0, "duplicates": 0}
@@ -159,7 +161,7 @@ def test_the_report_opens_from_the_run(open_page, tmp_path, examples):
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (1920, 1080), (390, 844)])
 def test_a_row_and_its_details_are_in_the_window(open_page, width, height):
-    """In Chinese: a whole row without scrolling, its details no wider than the window, its rating."""
+    """A whole row must fit without scrolling, and its details into the window, also in Chinese."""
     page = open_page("/#run", locale="zh-CN", viewport={"width": width, "height": height})
     row = page.locator("#run-rows tbody tr").first
     row.wait_for()

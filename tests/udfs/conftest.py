@@ -1,4 +1,4 @@
-"""What the tests of udfs share: toy segmenters, and a feature by both of its implementations."""
+"""Fixtures for the tests of udfs: toy segmenters, and a feature by both its implementations."""
 
 import re
 
@@ -12,7 +12,7 @@ from gaixie.udfs.text.normalise import normalise
 
 
 class ToySegmenter:
-    """Cuts each text by a plain function from a string to its words."""
+    """Cuts each text with a plain function from a string to its words."""
 
     name = "toy"
     version = "0"
@@ -29,19 +29,19 @@ class ToySegmenter:
 
 @pytest.fixture(scope="session")
 def characters():
-    """Every character is a word."""
+    """Returns a segmenter for which every character is a word."""
     return ToySegmenter(list)
 
 
 @pytest.fixture(scope="session")
 def chunks():
-    """Words of up to three letters; any other character is a word of its own."""
+    """Returns a segmenter with words of up to three letters; other characters stand alone."""
     return ToySegmenter(re.compile(r"\w{1,3}|\W", re.DOTALL).findall)
 
 
 @pytest.fixture(scope="session")
 def given_words():
-    """A segmenter that knows the words of these sentences, written 我/爱/北京."""
+    """Returns a function that makes a segmenter for given sentences, written 我/爱/北京."""
 
     def segmenter(*sentences: str) -> ToySegmenter:
         words = {sentence.replace("/", ""): sentence.split("/") for sentence in sentences}
@@ -52,7 +52,7 @@ def given_words():
 
 @pytest.fixture(scope="session")
 def both(characters):
-    """(by its reference, by its kernel) of one feature of one pair, as it comes."""
+    """Returns a function that gives a feature of a raw pair (by its reference, by its kernel)."""
 
     def feature(name, source, paraphrase, segmenter=characters) -> tuple[float, float]:
         row = extract(pa.array([source]), pa.array([paraphrase]), segmenter)[0]

@@ -1,4 +1,4 @@
-"""gaixie check: exit codes by share, and what it prints."""
+"""gaixie check: its exit codes by share of good pairs, and its output."""
 
 import json
 

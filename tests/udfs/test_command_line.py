@@ -1,4 +1,4 @@
-"""What every command line of the project shares."""
+"""Tests what all command lines of the project share."""
 
 import io
 import sys
@@ -7,7 +7,7 @@ from gaixie.udfs.command_line import say
 
 
 class Writes(io.StringIO):
-    """A stream that keeps each write: what another thread writes can only get in between two of them."""
+    """A stream that keeps each write; another thread's text can only come between two writes."""
 
     def __init__(self):
         super().__init__()

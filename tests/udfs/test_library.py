@@ -1,4 +1,4 @@
-"""gaixie.score, compare and paraphrase: each kind of table comes back as itself, judged alike."""
+"""gaixie.score, compare and paraphrase must return each kind of table, with the same judgements."""
 
 import numpy as np
 import pandas as pd

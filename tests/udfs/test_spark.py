@@ -1,4 +1,4 @@
-"""The Spark functions equal the plain ones."""
+"""The Spark functions must equal the plain ones."""
 
 import json
 import os
@@ -39,7 +39,7 @@ ROWS = 60
 
 @pytest.fixture(scope="module")
 def pairs(pytestconfig):
-    """Some of the examples, their number in n."""
+    """Returns some of the examples, numbered in column n."""
     lines = (pytestconfig.rootpath / "examples" / "pairs.jsonl").read_text("utf-8").splitlines()
     rows = [json.loads(line) for line in lines[:ROWS]]
     table = pd.DataFrame(rows)[["source", "paraphrase", "origin"]]
@@ -48,7 +48,7 @@ def pairs(pytestconfig):
 
 @pytest.fixture(scope="module")
 def frame(spark, pairs):
-    """The pairs as a data frame of three partitions, then a null source and a null paraphrase."""
+    """Returns the pairs in three partitions, then a null source and a null paraphrase."""
     text = pairs["source"][0]
     nulls = [(None, text, "llm", ROWS), (text, None, "llm", ROWS + 1)]
     table = pd.concat([pairs, pd.DataFrame(nulls, columns=pairs.columns)])
@@ -59,7 +59,7 @@ def frame(spark, pairs):
 
 @pytest.fixture(scope="module")
 def expected(pairs):
-    """(features, outputs) of the pairs, by the plain functions and the default model."""
+    """Returns (features, outputs) of the pairs, by the plain functions and the default model."""
     segmenter = load_segmenter("jieba")
     texts = pa.array(pairs["source"]), pa.array(pairs["paraphrase"])
     return extract(*texts, segmenter).astype(np.float32), SPScore.load().outputs(*texts, segmenter)
@@ -111,7 +111,7 @@ def test_stage(spark, expected):
 
 
 def test_stages_and_score_bins_as_expressions(spark):
-    """What the jobs use where nothing has to cross to Python; scores on the thresholds too."""
+    """The jobs' SQL expressions must equal the Python functions, also exactly on thresholds."""
     generator = np.random.default_rng(3)
     edges = [0.0, 1.0, *{cut for cuts in DEFAULT_CUTS.values() for cut in cuts}]
     scores = np.concatenate([generator.random(200), edges]).astype(np.float32)
@@ -181,7 +181,7 @@ def test_the_jobs_arrow_function_equals_the_pandas_udfs(frame, expected):
 
 
 def test_every_cpu_metric_is_a_pandas_udf(spark):
-    """The same scores as in this process; null where there is none."""
+    """Each metric's UDF must give the scores of this process, and null where there is none."""
     names = [n for n in METRICS if n not in ("weem4pg", "bartscore", *ENCODED)]
     rows = [
         (0, "他昨天坐火车去了北京。", "昨天他是坐火车到北京去的。", "他昨天乘火车去北京了。"),
@@ -206,7 +206,8 @@ def test_every_cpu_metric_is_a_pandas_udf(spark):
 @pytest.mark.long
 @pytest.mark.spark
 def test_workers_take_the_python_of_the_session(pytestconfig, tmp_path):
-    """The documents' examples where PATH begins with a Python without gaixie: by UDF, by register."""
+    """The documents' examples must run, by UDF and by register, even if PATH begins with a Python
+    without gaixie."""
     root = pytestconfig.rootpath
     pages = [(root / name).read_text("utf-8") for name in ("README.md", "docs/metric.md")]
     found = [re.findall(r"```python\n(.*?)```", page, re.DOTALL) for page in pages]
@@ -265,7 +266,7 @@ spark.stop()
 @pytest.mark.long
 @pytest.mark.spark
 def test_under_spark_connect(pytestconfig, pairs, expected):
-    """A real server, and the client that has no Java."""
+    """The functions must work over Spark Connect, with a real server and a client without Java."""
     given = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     path = pytestconfig.rootpath / "examples/pairs.jsonl"
     line = [sys.executable, "-c", UNDER_CONNECT, str(path)]

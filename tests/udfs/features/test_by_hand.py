@@ -1,15 +1,15 @@
-"""Features by hand. WPA, SBLEU and the tiles of SPA have tests of their own."""
+"""Features must equal values by hand. WPA, SBLEU and the tiles of SPA have their own tests."""
 
 import math
 
 import pytest
 from plain_features import positional_alignment
 
-# ACS: characters equal at the same place / characters of the longer side.
+# ACS: characters equal at the same position / characters of the longer side.
 ACS = [
-    ("今天天气很好", "今天天气不错", 4 / 6),  # 今 天 天 气 stand still, 很 好 do not
+    ("今天天气很好", "今天天气不错", 4 / 6),  # 今 天 天 气 stay, 很 好 do not
     ("他来了", "他昨天来了", 1 / 5),  # only 他; 来 1 against 昨 1, 了 2 against 天 2
-    ("我喜欢读书", "也我喜欢读书", 0.0),  # one character in front moves all of them
+    ("我喜欢读书", "也我喜欢读书", 0.0),  # one character in front moves all
     ("我喜欢读书", "我喜欢读书吗", 5 / 6),
     ("他说他说", "说他说他", 0.0),
     ("春天来了", "春天来了", 1.0),
@@ -46,13 +46,13 @@ PMD = [
     # A: 下雨了 0, 路很滑 4; MD = 4/2. B: 路很滑 0, 大家要小心 4, 下雨了 10; MD = 10/3.
     ("下雨了，路很滑", "路很滑，大家要小心，下雨了", (10 / 3 - 4 / 2) / 2),
     # A: 天黑了 0, 我们回家 4, 吃晚饭 9; MD = (4 + 9 + 5)/3. B: 我们回家 0, 天黑了 5, 吃晚饭 9;
-    # MD = (5 + 9 + 4)/3. Clauses that all fill the same places leave the distances as they are.
+    # MD = (5 + 9 + 4)/3. Exchanging clauses within the same places keeps the distances.
     ("天黑了，我们回家，吃晚饭。", "我们回家，天黑了，吃晚饭。", 0.0),
-    # A clause inserted where nothing moved. A: 下雨了 0, 路很滑 4; MD = 4/2. B: 下雨了 0, 大家小心 4,
-    # 路很滑 9; MD = 9/3. And behind both: MD = 4/3.
+    # A clause is inserted, nothing moved. A: 下雨了 0, 路很滑 4; MD = 4/2. B: 下雨了 0, 大家小心 4,
+    # 路很滑 9; MD = 9/3. With the clause after both: MD = 4/3.
     ("下雨了，路很滑", "下雨了，大家小心，路很滑", (9 / 3 - 4 / 2) / 2),
     ("下雨了，路很滑", "下雨了，路很滑，大家小心", (4 / 2 - 4 / 3) / 2),
-    # The k-th 走吧 goes with the k-th. A: 走吧 0, 走吧 3, 天黑了 6. B: 天黑了 0, 真的 4, 走吧 7.
+    # The k-th 走吧 is matched to the k-th. A: 走吧 0, 走吧 3, 天黑了 6. B: 天黑了 0, 真的 4, 走吧 7.
     # Shared: the first 走吧 (0 → 7) and 天黑了 (6 → 0). MD = 6/3 and 7/3.
     ("走吧，走吧，天黑了", "天黑了，真的，走吧", (7 / 3 - 6 / 3) / 2),
     # The point of 3.5 does not cut. A: 涨了3.5元 0, 很好 7; MD = 7/2. B: 很好 0, 涨了3.5元 3; 3/2.

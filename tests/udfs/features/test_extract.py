@@ -1,4 +1,4 @@
-"""extract: every feature of every pair equals its reference, whatever the text."""
+"""extract: every feature of every pair must equal its reference, whatever the text."""
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ from gaixie.udfs.features import FEATURES, extract
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
 
-REPLACEMENT = "\ufffd"  # left by a reader that met broken bytes: such a row is NaN by design
+REPLACEMENT = "\ufffd"  # a reader's mark for broken bytes; such rows are NaN by design
 
 
 def strings(texts) -> pa.Array:
@@ -36,7 +36,7 @@ CLAUSES = ["走吧", "天黑了", "好", "3.5", "，", "。", " ", ","]
 AWKWARD = [
     *"的体體,，。!！？；:：.．、…",  # punctuation in both widths; traditional characters
     *"019½①²ⅣＡａAaéﬁﷺ㍿㋿ｶﾞ",  # compatibility forms, one to eighteen characters
-    *" \t\n\r\x0b\x1c\x85\xa0\u1680\u2028\u3000\u200b\ufeff",  # spaces, and two that are none
+    *" \t\n\r\x0b\x1c\x85\xa0\u1680\u2028\u3000\u200b\ufeff",  # spaces, and two that are not
     *"\u0301\u0308\u0327\u3099´¨\u0f71\u0344",  # marks, and what decomposes into space and mark
     *"\u1100\u1161\u11a8가각ﾡￂ",  # conjoining, composed and halfwidth Hangul
     *"𠮷𝐀😀👩\u200d👧🇨🇳\ufe0f\U0002fa1d\U000e0100\U0010ffff",
@@ -69,7 +69,7 @@ def edit(text: str, edits) -> str:
 
 
 def pairs(text):
-    """Lists of pairs: a text and what a few edits made of it, or two texts of their own."""
+    """Draws lists of pairs: a text and its edited version, or two independent texts."""
     edited = st.tuples(text, EDITS).map(lambda drawn: (drawn[0], edit(*drawn)))
     return st.lists(st.one_of(edited, edited, st.tuples(text, text)), min_size=1, max_size=8)
 
@@ -118,12 +118,12 @@ def test_long_texts(characters):
         ("的" * 1000, "的" * 1000),
         ("的一" * 500, "一的" * 500),
         ("的一，" * 333, "一的，" * 333),
-        ("的 " * 500, " 的一" * 333),  # as many runs as there can be, all of two characters
+        ("的 " * 500, " 的一" * 333),  # the maximum number of runs, all of two characters
         ("。" * 1000, "，" * 1000),
     ],
 )
 def test_hostile_pairs_finish(source, paraphrase):
-    """1,000 characters against 1,000 that match at many places; and the scratch is left clean."""
+    """1,000 characters against 1,000 with many matches must finish, and leave the scratch clean."""
     values = extract(strings([source] * 2), strings([paraphrase] * 2), JiebaSegmenter())
     assert values.shape == (2, 8)
     assert np.array_equal(values[0], values[1], equal_nan=True)
@@ -168,7 +168,7 @@ ROWS = ["今天天气很好，我们出去走走。", "我们出去走走，今�
 
 
 def test_a_row_does_not_depend_on_its_neighbours(chunks):
-    """Every kernel leaves the shared scratch as it found it."""
+    """A row must not depend on its neighbours: a kernel might leave the shared scratch dirty."""
     batch = [(a, b) for a in ROWS for b in ROWS]
     together = extract(*map(strings, zip(*batch, strict=True)), chunks)
     alone = np.concatenate([extract(strings([a]), strings([b]), chunks) for a, b in batch])

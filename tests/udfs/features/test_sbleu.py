@@ -1,7 +1,7 @@
-"""SBLEU: by hand, and against sacrebleu itself.
+"""SBLEU must equal values by hand, and sacrebleu.
 
-By hand: BP · (p4 · p5 · p6 · p7)^(1/4), p_k = matched k-grams / k-grams of the paraphrase, over as
-many orders as the paraphrase has k-grams of; BP = min(1, exp(1 − n / m)).
+By hand: BP · (p4 · p5 · p6 · p7)^(1/4), p_k = matched k-grams / k-grams of the paraphrase, over the
+orders of which the paraphrase has k-grams; BP = min(1, exp(1 − n / m)).
 """
 
 import math
@@ -48,10 +48,10 @@ ALL_ORDERS = BLEU(tokenize="char", max_ngram_order=7, effective_order=True, forc
 
 
 def by_sacrebleu(source: str, paraphrase: str) -> float:
-    """sacrebleu's statistics of orders 4 to 7, put together by sacrebleu's formula."""
+    """Computes SBLEU from sacrebleu's statistics of orders 4 to 7, by sacrebleu's formula."""
     score = ALL_ORDERS.sentence_score(normalise(paraphrase), [normalise(source)])
     if not score.totals[3]:
-        return math.nan  # where sacrebleu has no n-gram at all it says 0
+        return math.nan  # sacrebleu gives 0 if there is no n-gram at all
     return (
         BLEU.compute_bleu(
             score.counts[3:7],
@@ -77,7 +77,7 @@ def assert_as_sacrebleu(pairs, segmenter):
 
 SHARING = st.text("的一是 ", max_size=30)
 ANY = st.text(st.characters(codec="utf-8", exclude_characters="\ufffd"), max_size=12)
-# Both from the same pieces, so that long n-grams are shared.
+# Both texts use the same pieces, so that they share long n-grams.
 PIECES = st.lists(
     st.sampled_from(["今天天气很好", "我们", "明天早点出发", " ", "哈", "好的，", "3.5"])
 )

@@ -1,4 +1,4 @@
-"""Greedy string tiling: by hand, the kernel against Wise's rounds, and what a tiling is."""
+"""Greedy string tiling: by hand, the kernel against Wise's rounds, and properties of a tiling."""
 
 from itertools import pairwise
 
@@ -15,14 +15,14 @@ GOLDEN = [
     ("早上他去公园", "他去公园早上", [(0, 4, 2), (2, 0, 4)]),
     # Of two longest matches, 甲乙丙 comes first in the source; of 丙丁戊 it leaves 丁戊.
     ("甲乙丙丁戊", "丙丁戊甲乙丙", [(0, 3, 3), (3, 1, 2)]),
-    # The longest match first, though a shorter one stands before it: 乙丙丁 leaves 甲 alone.
+    # The longest match comes first, though a shorter one precedes it: 乙丙丁 leaves only 甲.
     ("甲乙丙丁", "甲乙×乙丙丁", [(1, 3, 3)]),
-    # Of equal matches in the paraphrase, the first.
+    # Of equal matches in the paraphrase, the first is taken.
     ("甲乙", "甲乙×甲乙", [(0, 0, 2)]),
     ("甲乙×甲乙", "甲乙", [(0, 0, 2)]),
     ("哈哈哈哈哈", "哈哈哦哈哈", [(0, 0, 2), (2, 3, 2)]),
     ("哈哈哈", "哈哈哈哈哈", [(0, 0, 3)]),
-    # cdef is covered at its head (c, in the source) and its tail (f, in the paraphrase): de is left.
+    # cdef is covered at its head (c, in the source) and tail (f, in the paraphrase): de is left.
     ("PQRScdef#fTUVW", "cdefTUVW*PQRSc", [(0, 9, 5), (5, 1, 2), (9, 3, 5)]),
     ("春天来了", "春天来了", [(0, 0, 4)]),
     ("甲乙丙", "丙乙甲", []),
@@ -33,7 +33,7 @@ GOLDEN = [
 
 
 def by_kernel(source: str, paraphrase: str) -> list[tuple[int, int, int]]:
-    """The kernel's tiles; it gives their starts, and a tile's length is that of its mark."""
+    """Returns the kernel's tiles: it gives their starts, and a tile is as long as its mark."""
     a, b = (np.array([ord(c) for c in text], np.uint32) for text in (source, paraphrase))
     size = max(len(a), len(b))
     buckets, chain = np.full(tiles.BUCKETS, -1, np.int32), np.empty(size, np.int32)
@@ -60,7 +60,7 @@ def test_golden(source, paraphrase, expected):
     assert by_kernel(source, paraphrase) == expected
 
 
-# U+0401 falls into the bucket of U+0001: the lists of places that the kernel walks hold both.
+# U+0401 falls into the bucket of U+0001, so the kernel's lists of places hold both.
 TEXTS = st.one_of(*(st.text(letters, max_size=24) for letters in ("ab", "的一是", "\x01\u0401é的")))
 BLOCKS = st.sampled_from(["ab", "a", "abba", "bab"]).flatmap(
     lambda block: st.integers(1, 60).map(lambda times: block * times)
@@ -76,7 +76,8 @@ def test_kernel_is_reference(source, paraphrase):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_kernel_on_long_texts(seed):
-    """1,000 distinct characters in shuffled blocks of up to 50."""
+    """The kernel must equal the reference on 1,000 distinct characters in shuffled blocks of up to
+    50."""
     rng = np.random.default_rng(seed)
     source = "".join(map(chr, 0x4E00 + rng.permutation(1000)))
     cuts = [0, *sorted(rng.choice(np.arange(1, 1000), 40, replace=False).tolist()), 1000]

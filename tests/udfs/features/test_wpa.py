@@ -1,4 +1,4 @@
-"""WPA by hand: (1 / |I|²) Σ over words of (words from here on) · |start in A / n − start in B / m|."""
+"""WPA must equal (1 / |I|²) Σ over words of (words from here on) · |start in A / n − in B / m|."""
 
 import math
 import sys
@@ -12,16 +12,16 @@ GOLDEN = [
     ("我/爱/北京", "北京/我/爱", 1 / 3),
     # n = m = 5, the comma is no word. 你好 0 → 3, twice; 世界 3 → 0, once: 3/5 · 3 / 2².
     ("你好/,/世界", "世界/,/你好", 9 / 20),
-    # k-th with k-th. 人 0 → 1, four times; 人 1 → 3, thrice; 都 2 → 2; 好 3 → 0, once:
+    # The k-th matches the k-th. 人 0 → 1, four times; 人 1 → 3, thrice; 都 2 → 2; 好 3 → 0, once:
     # (1/4 · 4 + 2/4 · 3 + 0 + 3/4 · 1) / 4² = 3.25 / 16.
     ("人/人/都/好", "好/人/都/人", 13 / 64),
     # n = 7, m = 5. 3 at 1 → 4, twice; book at 3 → 0, once: (2 · 23/35 + 15/35) / 2².
     ("买/3/本/book", "book/3", 61 / 140),
-    # A word more on one side stays unmatched: the first 人 0/2 → 1/3 alone.
+    # A surplus word on one side stays unmatched: only the first 人 0/2 → 1/3.
     ("人/人", "好/人/们", 1 / 3),
     ("我/爱/北京", "我/爱/北京", 0.0),
-    ("北京/大学", "北京大学/吗", math.nan),  # the same characters, but other words
-    # Same length, same first and last character: still other words.
+    ("北京/大学", "北京大学/吗", math.nan),  # same characters, different words
+    # Same length, first and last character, but different words.
     ("不得不", "不能不", math.nan),
     ("一二三四五", "一二四三五", math.nan),
     ("一二三四五/不得不", "不得不/一二三四五", (2 * 3 / 8 + 5 / 8) / 4),

@@ -43,7 +43,7 @@ def test_golden(x, y, lcs, distance, grams, pairs):
     assert found[0] == Scan(lcs, distance, grams)
     assert len(found[1]) == lcs
     assert by_kernel(x, y) == found
-    if lcs and x != "甲乙":  # 甲 and 乙 are as good
+    if lcs and x != "甲乙":  # either 甲 or 乙 would do
         assert found[1] == pairs
 
 
@@ -59,7 +59,7 @@ def test_short(x, y):
 def test_over_several_machine_words(letters, n, m, random):
     x = [random.randrange(letters) for _ in range(n)]
     y = [random.randrange(letters) for _ in range(m)]
-    if random.random() < 0.5:  # alike, so that carries run through
+    if random.random() < 0.5:  # similar texts, so that carries propagate
         y = [*x[m // 2 :], *y[: m // 8], *x[: m // 2]]
     assert by_kernel(x, y) == plain_surface.align(x, y)
 

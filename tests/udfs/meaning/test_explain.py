@@ -1,4 +1,4 @@
-"""Reasons: one for each low judgement at least, each of a judgement, with the texts as written."""
+"""Reasons: every low judgement must get one, which names the judgement and quotes the texts."""
 
 import pytest
 
@@ -83,7 +83,7 @@ def test_what_a_piece_was_written_as(written, part, quoted):
 
 
 def test_many_pairs_have_the_reasons_of_each():
-    """One of them has no Chinese, one another width than what was written, one is long."""
+    """Many pairs together must get the reasons of each alone, also without Chinese or if long."""
     pairs = [(SOURCE, GOOD), (SOURCE, "no."), (SOURCE, BAD), (GOOD * 20, BAD * 20), (BAD, SOURCE)]
     given = [None, HIGH, None, HIGH | {"meaning": 0.1}, HIGH | {"fluency": 0.1}]
     many = explain_pairs(pairs, SEGMENTER, Resources.load(), given)
@@ -92,7 +92,7 @@ def test_many_pairs_have_the_reasons_of_each():
 
 
 def test_many_pairs_are_read_in_one_pass():
-    """A request for the reasons of a hundred pairs; one by one it took a second."""
+    """A hundred pairs must be cut in one pass; one by one they took a second."""
     passes: list[int] = []
 
     class Counted:

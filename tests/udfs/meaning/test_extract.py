@@ -1,4 +1,4 @@
-"""What the tier core sees, all families together; and what the metric says of a pair in words."""
+"""All features of tier core together, and the metric's explanations in words."""
 
 import numpy as np
 import plain_facts

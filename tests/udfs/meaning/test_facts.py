@@ -1,4 +1,4 @@
-"""The facts of a pair: by hand, in words for people, and the kernel against the definition."""
+"""The facts of a pair: by hand, as explanations, and the kernel against the definition."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def features(a, b, words_a, words_b) -> np.ndarray:
 
 
 def by_character(text: CodePoints) -> Words:
-    """Every character a word."""
+    """Returns words that are single characters."""
     starts = np.repeat(text.offsets[:-1], np.diff(text.offsets))
     return Words((np.arange(len(text.values)) - starts + 1).astype(np.int32), text.offsets)
 
 
 def columns(source: str, paraphrase: str) -> dict[str, float]:
-    """The columns that are not 0, by both ways."""
+    """Returns the columns that are not 0; asserts that kernel and definition agree."""
     a, b = from_strings([source]), from_strings([paraphrase])
     row = features(a, b, SEGMENTER.word_ends(a), SEGMENTER.word_ends(b))[0]
     found = plain_facts.reference(source, paraphrase, *SEGMENTER.cut([source, paraphrase]))
@@ -36,7 +36,7 @@ def columns(source: str, paraphrase: str) -> dict[str, float]:
 
 
 def explanation(source: str, paraphrase: str) -> list[str]:
-    """The facts of either sentence that the other has not: what kind, and the words."""
+    """Returns the facts that only one of the sentences has: their kind and words."""
     texts = source, paraphrase
     found = [facts.find(t, words) for t, words in zip(texts, SEGMENTER.cut(texts), strict=True)]
     sides = facts.missing(*found), facts.missing(*found[::-1])
@@ -110,7 +110,7 @@ GOLDEN = [
 @pytest.mark.parametrize(("source", "paraphrase", "expected", "lines"), GOLDEN)
 def test_golden(source, paraphrase, expected, lines):
     found = columns(source, paraphrase)
-    if lines is None:  # other facts may show
+    if lines is None:  # other facts may appear
         expected = {
             name: expected.get(name, 0)
             for name in ("numbers_lost", "numbers_new", "names_lost", "names_new", "negation_added")
@@ -122,7 +122,7 @@ def test_golden(source, paraphrase, expected, lines):
 
 
 def test_foreign_names():
-    # 弗 鲁 and 里 are nowhere in the paraphrase; 德 is.
+    # The paraphrase has 德, but not 弗, 鲁 or 里.
     found = columns("德弗鲁里来信", "品德来信")
     assert found["foreign_lost"] == 3
     assert "foreign_new" not in found

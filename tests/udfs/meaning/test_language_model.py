@@ -1,4 +1,4 @@
-"""The character language model: by hand, kernels against definitions, and files that are no model."""
+"""The character language model: by hand, kernels against definitions, and files that are none."""
 
 import json
 import math
@@ -33,7 +33,10 @@ def number(character: str) -> int:
 
 
 def model_of(grams: dict[str, tuple[float, float]], backoffs: dict[str, float], order: int):
-    """A model with these n-grams' log probability and backoff, in quarters; ^ and $ are the ends."""
+    """Returns a model with these n-grams' log probability and backoff, in steps of a quarter.
+
+    ^ and $ stand for beginning and end.
+    """
     characters = np.zeros(ord("甲") + 1, np.uint16)
     for character in CHARACTERS:
         characters[ord(character)] = number(character)
@@ -74,12 +77,12 @@ def by_hand() -> LanguageModel:
     ("text", "expected"),
     [
         ("甲乙丙", [-0.5, -0.25, -0.75, -1.5]),
-        ("", [-0.75 - 2]),  # the end after the begin, which no bigram has
+        ("", [-0.75 - 2]),  # the end after the beginning, of which there is no bigram
         ("乙", [-0.75 - 2, -0.5 - 2]),
         # 丙 after ^甲: the backoffs of the bigram ^甲 and of 甲; then 乙 after 丙.
         ("甲丙乙", [-0.5, -0.25 - 1 - 3, -0.25 - 2, -0.5 - 2]),
         ("乙甲乙甲", [-2.75, -0.5 - 1, -1, -0.5 - 0.5 - 1, -1 - 2]),
-        ("龙丁", [-0.75 - 9, -9, -2]),  # beyond the table of characters, and none of them
+        ("龙丁", [-0.75 - 9, -9, -2]),  # beyond the table of characters, and not in it
     ],
 )
 def test_log_probabilities_by_hand(by_hand, text, expected):
@@ -109,7 +112,7 @@ def test_columns_by_hand(by_hand):
         "losing": 0.75,
         "order": 1.25,
         "weak": 1.0,
-        "joints": 0.75,  # all but 甲 after the begin
+        "joints": 0.75,  # all but 甲 after the beginning
         "joint_mean": -3.0,
         "joint_gain": -2 / 3,
         "joint_worst": -1.25,
@@ -130,7 +133,7 @@ LETTERS = "".join(map(chr, range(0x4E00, 0x4E00 + 14)))
 
 @pytest.fixture(scope="module")
 def trained() -> LanguageModel:
-    """Of random sentences: a chain in which some characters follow others more often."""
+    """Returns a model of random sentences, in which some characters follow others more often."""
     from gaixie.research.make_language_model import _arguments, make_tables
 
     chance = np.random.default_rng(5)
@@ -155,7 +158,7 @@ texts = st.text(st.sampled_from(LETTERS + "A𠀀"), max_size=30)
 @given(texts, texts)
 @settings(max_examples=150)
 def test_kernel_and_definition_agree(trained, a, b):
-    # Together with a longer pair, so that a row has more room than it needs.
+    # A longer pair in the batch gives the row more room than it needs.
     pairs = [(a, b), (b + a + b, a + a), (a, a)]
     rows = features(*(from_strings(list(side)) for side in zip(*pairs, strict=True)), trained)
     assert rows.dtype == np.float32

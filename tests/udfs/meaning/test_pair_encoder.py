@@ -1,4 +1,4 @@
-"""The pair encoder: its folder, its batches, and what is said of a folder that cannot be used."""
+"""The pair encoder: its folder, its batches, and messages about an unusable folder."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ TEXTS = ["今天天气很好", "天气今天不错", "他昨天买了三本书",
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """(network of random weights, the folder that it was exported to)."""
+    """Returns a network with random weights, and the folder it was exported to."""
     import torch
     from tiny_pair_encoder import tiny_pair_bert
 
@@ -52,8 +52,8 @@ def test_a_folder_gives_what_the_network_gives(trained):
         logits, wrong = network(*tensors_of(tokenizer, pairs)[:3])
     found, doubts = PairEncoder.load(folder, threads=1).read(TEXTS, TEXTS[::-1])
     assert found.shape == (len(TEXTS), len(TASKS))
-    np.testing.assert_allclose(found, torch.sigmoid(logits), atol=0.03)  # weights in 8 bits
-    # The paraphrase of the first pair is one character; it follows [CLS], six of the source, [SEP].
+    np.testing.assert_allclose(found, torch.sigmoid(logits), atol=0.03)  # weights have 8 bits
+    # The first paraphrase is one character; it follows [CLS], the source's six, and [SEP].
     np.testing.assert_allclose(doubts[0], torch.sigmoid(wrong)[0, 8:9], atol=0.03)
     assert [len(own) for own in doubts] == [len(text) for text in TEXTS[::-1]]
 
@@ -66,7 +66,8 @@ def test_batches_do_not_change_a_prediction(trained, monkeypatch):
 
 
 def test_what_is_said_of_a_pair_depends_on_no_other():
-    """Among longer pairs, which it would be padded to, the shipped encoder would say another thing."""
+    """A pair's outputs must not depend on its batch; padding to longer pairs would change them in
+    the shipped encoder."""
     pairs = pd.read_json(WRITTEN.parents[1] / "pairs.jsonl", lines=True).dropna(
         subset=["source", "paraphrase"]
     )[:60]
@@ -116,13 +117,13 @@ def test_a_damaged_file(folder, name, content, message):
 
 
 WINS = {"negation": 0.7, "roles": 0.55, "fact": 0.75, "scope": 0.8, "salad": 0.92}
-"""How often a paraphrase must beat a counterpart; the card has the shares of all groups."""
+"""Minimum share of paraphrases that beat a counterpart; the card has the shares of all groups."""
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", WINS)
 def test_the_shipped_encoder_reads(kind):
-    """Groups of examples/written that it did not learn from."""
+    """The shipped encoder must beat WINS on groups of examples/written it did not learn from."""
     groups = pd.read_parquet(WRITTEN / "groups-test.parquet").set_index("group")["texts"]
     counterparts = pd.read_parquet(WRITTEN / "counterparts-test.parquet")
     rows = counterparts[(counterparts["kind"] == kind) & (counterparts["group"] < 30_000)].head(60)

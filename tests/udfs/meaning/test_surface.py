@@ -1,4 +1,4 @@
-"""The surface columns: by hand, and the kernel against the definition."""
+"""The surface columns must equal values by hand, and the kernel its definition."""
 
 import math
 from itertools import combinations
@@ -26,7 +26,7 @@ def by_reference(source: list[str], paraphrase: list[str]) -> np.ndarray:
 
 
 def columns(source: str, paraphrase: str) -> dict[str, float]:
-    """Of sentences written 我/爱/北京, by both ways."""
+    """Returns the columns of sentences written 我/爱/北京; asserts that both ways agree."""
     source, paraphrase = source.split("/"), paraphrase.split("/")
     row = by_kernel([source], [paraphrase])[0]
     np.testing.assert_array_equal(row, by_reference(source, paraphrase))
@@ -34,8 +34,8 @@ def columns(source: str, paraphrase: str) -> dict[str, float]:
 
 
 GOLDEN = [
-    # Words 昨天 我 看 书 -> 我 昨天 读 书. 昨天书 is the LCS; 我 goes in and out, 看 becomes 读; of 5
-    # characters 1 is new, of 4 pairs 我昨 天读 读书, of 3 all, of 2 all.
+    # Words 昨天 我 看 书 -> 我 昨天 读 书. The LCS is 昨天书; 我 is inserted and deleted, 看 becomes
+    # 读; of 5 characters 1 is new, of 4 bigrams 我昨 天读 读书, all 3 trigrams, both 4-grams.
     (
         *("昨天/我/看/书", "我/昨天/读/书"),
         {"chars_kept": 4 / 5, "chars_new": 1 / 5, "chars_lcs": 3 / 5, "chars_edit": 3 / 5}
@@ -43,7 +43,7 @@ GOLDEN = [
         | {"chars_pinc": (1 / 5 + 3 / 4 + 1 + 1) / 4, "words_pinc": (1 / 4 + 1 + 1 + 1) / 4}
         | {"words_moved": 1 / 3, "char_runs": 2},
     ),
-    # Half lost is 帮助, not 买; half new is 帮忙, not 订购 nor the second 票.
+    # 帮助 is half lost, 买 is not; 帮忙 is half new, 订购 and the second 票 are not.
     (
         *("他/帮助/老人/买/票", "他/帮忙/老人/订购/票/票"),
         {"words_added": 1, "words_repeated": 1, "long_kept": 1 / 2, "long_new": 2 / 3}
@@ -79,7 +79,7 @@ GOLDEN = [
         *("我们/爱/吃/鱼", "我们/都/喜欢/吃/鱼"),
         {"stretch_new": 3, "stretch_lost": 1, "head_kept": 2 / 5, "tail_kept": 2 / 5},
     ),
-    # Of function are 被 了 的.
+    # Function words are 被 了 的.
     (
         *("你/的/书/。", "书/被/John/拿/了/吗/?/(/真/的"),
         {"end_changed": 1, "unbalanced": 1, "marks_added": 1, "latin_b": 4 / 11}
@@ -101,7 +101,8 @@ CLAUSES = ["甲一", "乙二", "丙三", "丁四"]
 
 @given(st.permutations(CLAUSES), st.integers(0, 4))
 def test_order_of_clauses(order, place):
-    """Exchanges count, an insertion does not: where features.pmd says 0 and more than 0."""
+    """Exchanged clauses must count and an inserted one must not; features.pmd gives 0 and more than
+    0 there."""
     places = [order.index(clause) for clause in CLAUSES]
     inverted = sum(p > q for p, q in combinations(places, 2))
     longer = [*order[:place], "戊五", *order[place:]]

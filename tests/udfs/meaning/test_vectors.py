@@ -1,4 +1,4 @@
-"""Static vectors: kernel and definition agree, tables say what is wrong with them."""
+"""Static vectors: kernel and definition must agree, and bad tables must be explained."""
 
 import numpy as np
 import plain_vectors
@@ -14,8 +14,8 @@ WORDS = ["医生", "大夫", "病人", "患者", "治疗", "今天", "天", "病
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """医生 and 大夫 have a cosine of 0.8, 病人 and 患者 of 0.6; all else is orthogonal."""
-    # Spread over many dimensions: a value of the table holds at most half a vector's length.
+    """Writes vectors: 医生 and 大夫 have a cosine of 0.8, 病人 and 患者 0.6, all others 0."""
+    # Vectors use many dimensions, because a table's value is at most half a vector's length.
     axes, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(64, 64)))
     rows = axes[: len(WORDS)].copy()
     rows[1] = 0.8 * axes[0] + 0.6 * axes[12]
@@ -27,7 +27,7 @@ def table(tmp_path_factory):
 
 
 def columns(pairs, table):
-    """features of pairs that are given as words."""
+    """Returns the features of pairs given as words."""
     sides = [
         (from_strings(["".join(row) for row in words]), word_ends(words))
         for words in zip(*pairs, strict=True)
@@ -95,7 +95,8 @@ def test_the_shipped_table_knows_synonyms():
 
 
 def test_words_without_a_partner_are_losses(table):
-    """医生 and 三 have none, 病人 has one of a cosine above 0.5; what each weighs counts."""
+    """Words without a partner must count as lost or new, by weight: here 医生 and 三, while 病人 has
+    a partner with a cosine above 0.5."""
     words = ["医生", "，", "治疗", "病人"], ["三", "治疗", "患者"]
     texts = [from_strings(["".join(side)]) for side in words]
     ends = [word_ends([side]) for side in words]

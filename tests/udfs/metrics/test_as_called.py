@@ -1,4 +1,4 @@
-"""BLEU and ROUGE as the code of the ParaScore paper calls them: by hand, and its published figures."""
+"""BLEU and ROUGE as ParaScore's code calls them: by hand, and near the paper's figures."""
 
 import json
 from pathlib import Path
@@ -18,13 +18,13 @@ def score(spec, paraphrase, *references):
 
 
 def test_by_hand():
-    # a and b match the words of one letter; nothing longer does: 0.1 of 2, 1 and 1 n-grams.
+    # a and b match as words of one letter, nothing longer does: 0.1 of 2, 1 and 1 n-grams.
     expected = (2 / 3 * 0.1 / 2 * 0.1 * 0.1) ** (1 / 4)
     assert score("bleu-as-called:tokenize=word", "a b cat", "a dog b") == pytest.approx(expected)
-    # 今 and 天 once each of 今 天 天: no character is a reference twice.
+    # Of 今 天 天, 今 and 天 match once each: a character serves as reference only once.
     expected = (2 / 3 * 0.1 / 2 * 0.1 * 0.1) ** (1 / 4)
     assert score("bleu-as-called", "今天天", "今天") == pytest.approx(expected)
-    # Different characters: 今 天 of 今 天 and 今 天 好.
+    # Distinct characters: 今 天 of 今 天 and 今 天 好.
     found = score("rouge-1-as-called", "今天天", "今天好")
     assert found == pytest.approx(2 * 1 * (2 / 3) / (1 + 2 / 3), abs=1e-6)
     assert score("rouge-1-as-called", "今天", "好", "今天") == pytest.approx(1, abs=1e-6)
@@ -49,7 +49,8 @@ FIGURES = {
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the shared corpora in {DATA}")
 @pytest.mark.parametrize(("name", "spec", "kind"), FIGURES)
 def test_published(name, spec, kind):
-    """The paper's Tables 1 and 2, within 0.02, on the part of each set that is at hand."""
+    """Our figures must stay; they are within 0.02 of the paper's Tables 1 and 2, on the part of
+    each set that is available."""
     with (DATA / f"{name}.dev.jsonl").open(encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     columns = [[row[key] for row in rows] for key in ("source", "candidate", "reference")]

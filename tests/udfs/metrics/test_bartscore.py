@@ -19,11 +19,11 @@ def folder(tmp_path_factory) -> str:
 
 
 def log_likelihood(folder: str, given: str, text: str) -> float:
-    """One pair, one token after the other, from the model's start token on."""
+    """Computes a pair's log-likelihood token by token, from the model's start token."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
     network = AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
     inputs = torch.tensor([tokenizer(given)["input_ids"][: POSITIONS - 1]])
-    if inputs[0, -1] != tokenizer.eos_token_id:  # cut: the end comes after what is kept
+    if inputs[0, -1] != tokenizer.eos_token_id:  # the text was cut: the end token follows the rest
         inputs = torch.cat([inputs, torch.tensor([[tokenizer.eos_token_id]])], dim=1)
     tokens, history, rows = tokenizer(text)["input_ids"], [2], []
     for token in tokens:

@@ -22,7 +22,7 @@ def folder(tmp_path_factory) -> str:
 
 @pytest.fixture(scope="module")
 def sentences() -> tuple[list[str], list[str], list[str]]:
-    """Paraphrases, and two columns of references."""
+    """Returns paraphrases and two columns of references."""
     rng = random.Random(0)
 
     def sentence() -> str:
@@ -42,7 +42,7 @@ def test_equals_the_package(folder, sentences, layer):
 
 @st.composite
 def batch(draw):
-    """Two padded batches of random embeddings, with weights and masks."""
+    """Draws two padded batches of random embeddings, with weights and masks."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     pairs = draw(st.integers(1, 4))
     sides = []

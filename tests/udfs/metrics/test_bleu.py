@@ -1,7 +1,7 @@
-"""BLEU: by hand, and against sacrebleu itself.
+"""BLEU must equal values by hand, and sacrebleu.
 
-By hand: 100 · BP · (p1 · p2 · p3 · p4)^(1/4), p_n = matched n-grams / n-grams of the paraphrase, over
-as many orders as the paraphrase has; BP = min(1, exp(1 − r / m)).
+By hand: 100 · BP · (p1 · p2 · p3 · p4)^(1/4), p_n = matched n-grams / n-grams of the paraphrase,
+over the orders that the paraphrase has; BP = min(1, exp(1 − r / m)).
 """
 
 import math
@@ -23,12 +23,12 @@ GOLDEN = [
     ("今天天气很好", ["今天天气很好"], 100.0),
     # 今 天 天 气 of 6; 今天 天天 天气 of 5; 今天天 天天气 of 4; 今天天气 of 3.
     ("今天天气很好", ["今天天气不错"], 100 * (4 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** (1 / 4)),
-    ("今天", ["今天天气"], 100 * math.exp(1 - 4 / 2)),  # orders 1 and 2 whole, and brevity
-    # Clipped by the second: 2 of 3, 1 of 2; no 哈哈哈, smoothed: 1 / (2 · 1). Closest length 2.
+    ("今天", ["今天天气"], 100 * math.exp(1 - 4 / 2)),  # orders 1 and 2 match; brevity
+    # Clipped by the second: 2 of 3, 1 of 2; 哈哈哈 is smoothed: 1 / (2 · 1). Closest length is 2.
     ("哈哈哈", ["哈", "哈哈"], 100 * (2 / 3 * 1 / 2 * 1 / 2) ** (1 / 3)),
-    # 2 of 3 from the two together; no longer one: 1/2 of 2, 1/4 of 1. Of lengths 2 and 4, 2 counts.
+    # Both together match 2 of 3; longer n-grams: 1/2 of 2, 1/4 of 1. Of lengths 2 and 4, 2 counts.
     ("春夏秋", ["春冬", "冬夏冬冬"], 100 * (2 / 3 * 1 / 4 * 1 / 4) ** (1 / 3)),
-    ("今天 天气", ["今天天 气"], 100.0),  # white space is no token
+    ("今天 天气", ["今天天 气"], 100.0),  # white space is not a token
     ("𠮷野家", ["𠮷野家"], 100.0),
     ("今天天气很好", ["外面阳光明媚"], 0.0),
     ("", ["今天"], 0.0),
@@ -48,14 +48,17 @@ def test_golden(paraphrase, references, expected):
 
 
 def test_corpus_golden():
-    # The sums of the counts: 4 + 0 of 6 + 1, and 好 adds nothing to the longer orders.
+    # Counts are summed: 4 + 0 of 6 + 1; 好 adds nothing to the longer orders.
     pairs = Pairs.of([None] * 3, ["今天天气很好", "好", None], ["今天天气不错", "坏", "好"])
     expected = 100 * (4 / 7 * 3 / 5 * 2 / 4 * 1 / 3) ** (1 / 4)
     assert BLEU().corpus_score(pairs) == pytest.approx(expected, abs=1e-9)
 
 
 def assert_as_sacrebleu(metric, rows):
-    """rows: (paraphrase, references); as many references in each, some of them null."""
+    """Asserts equality with sacrebleu.
+
+    rows: (paraphrase, references); equally many references, some null.
+    """
     paraphrases, references = zip(*rows, strict=True)
     columns = list(zip(*references, strict=True))
     pairs = Pairs.of([None] * len(rows), list(paraphrases), *map(list, columns))
@@ -97,7 +100,8 @@ def test_words():
 
 @pytest.mark.skipif(not (DATA / "mcts").is_dir(), reason=f"needs the shared corpora in {DATA}")
 def test_mcts():
-    """On words: docs/papers.md has these figures beside those that MCTS prints of its test part."""
+    """BLEU of words must stay as in docs/papers.md, which also has MCTS's own figures for its test
+    part."""
     names = ["orig", *[f"simp.{k}" for k in range(5)]]
     source, *people = [
         (DATA / "mcts" / f"mcts.dev.{name}").read_text("utf-8").rstrip("\n").split("\n")

@@ -1,4 +1,4 @@
-"""Intervals by resampling groups."""
+"""Intervals by resampling groups must be reproducible and right."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def test_bootstrap_interval_holds_the_mean():
 
 
 def test_the_same_draws_serve_rows_and_counts():
-    """A mean by the rows of drawn groups is that by how often each group was drawn."""
+    """A mean over the rows of drawn groups must equal the mean weighted by each group's draws."""
     groups = np.array([0, 0, 1, 2, 2, 2])
     values = np.array([1.0, 3.0, 10.0, 4.0, 5.0, 6.0])
     low, high = bootstrap_interval(np.mean, (values,), groups, samples=200, seed=3)

@@ -1,4 +1,4 @@
-"""chrF and TER: by hand, and sacrebleu's own scores with their settings."""
+"""chrF and TER must equal values by hand, and sacrebleu's with the same settings."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ GOLDEN = [
     (TER, "今天天气很好", ["今天天气很好"], 0),
     (TER, "今天天气很好", ["今天天气不错"], 100 * 2 / 6),  # 很好 -> 不错
     (TER, "早点出发我们明天", ["我们明天早点出发"], 100 * 1 / 8),  # one shift
-    (TER, "今天天气", ["天气"], 100 * 2 / 2),  # 今天 goes, of a reference of two
+    (TER, "今天天气", ["天气"], 100 * 2 / 2),  # 今天 is deleted; the reference has two
     (TER, "今天天气", ["今天天", "今天天气很好"], 100 * 1 / 4.5),  # fewest edits, mean length
     (TER, "今天", [""], 100),
     (TER, "", ["今天"], 100),

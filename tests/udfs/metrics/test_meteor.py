@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gaixie.udfs.metrics.meteor import METEOR
 from gaixie.udfs.metrics.metric import Pairs
 
-# 高兴 快乐 愉快 stand on one line of the forest, 美丽 漂亮 on another; 的 and 𠮷 have no synonym here.
+# 高兴 快乐 愉快 are on one line of the forest, 美丽 漂亮 on another; 的 and 𠮷 have no synonym here.
 WORDS = st.lists(st.sampled_from(["高兴", "快乐", "愉快", "美丽", "漂亮", "的", "𠮷"]), max_size=9)
 
 
@@ -31,7 +31,7 @@ def score(paraphrase, *references, **settings):
         ("a c", "a b c d", 5 / 19),
         # 高兴 ~ 快乐: 2 matches, 1 chunk: 1 − ½ · (1/2)³ = 15/16
         ("我 高兴", "我 快乐", 15 / 16),
-        # each word of the reference serves once: 1 match, P = ½, R = 1:
+        # each word of the reference matches once: 1 match, P = ½, R = 1:
         # Fmean = ½ / (0.45 + 0.1) = 10/11; 1 chunk: half of it
         ("快乐 愉快", "高兴", 5 / 11),
         ("a", "b", 0.0),
@@ -66,7 +66,10 @@ def test_as_defined(paraphrase, reference):
 
 
 def test_english(tmp_path):
-    """NLTK on a WordNet of one synset, in a process of its own: what NLTK has loaded stays."""
+    """English METEOR must use stems and WordNet, here with one synset.
+
+    It runs in its own process, because NLTK keeps what it has loaded.
+    """
     folder = tmp_path / "corpora" / "wordnet"
     folder.mkdir(parents=True)
     parts = ("noun", "verb", "adj", "adv")
@@ -85,6 +88,6 @@ print(METEOR(language="en").sentence_scores(pairs)[0])
     command = [sys.executable, "-c", code]
     environment = os.environ | {"NLTK_DATA": str(tmp_path)}
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    # the and . are equal, stopped and stops have one stem, cars (as car) and auto one synset: all four
-    # words in one chunk: 1 - 0.5 / 4^3
+    # the and . are equal, stopped and stops share a stem, cars (as car) and auto share a synset:
+    # all four words match in one chunk: 1 - 0.5 / 4^3
     assert float(result.stdout) == pytest.approx(1 - 0.5 / 4**3)

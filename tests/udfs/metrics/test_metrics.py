@@ -1,4 +1,4 @@
-"""What all metrics share: the list, the settings in a name, the reference-free reading, the command."""
+"""Shared by all metrics: the list, settings in a name, the reference-free form, the command."""
 
 import json
 import subprocess
@@ -34,10 +34,10 @@ def test_every_metric_keeps_the_common_form(name):
     assert scores.shape == (6,)
     there = scores[~np.isnan(scores)]
     assert ((there >= low - 1e-9) & (there <= high + 1e-9)).all()
-    assert np.isnan(scores[4])  # no paraphrase
+    assert np.isnan(scores[4])  # there is no paraphrase
     assert np.isnan(scores[3]) == metric.needs_source
     one = metric.sentence_scores(Pairs.of(SOURCES, PARAPHRASES, REFERENCES))
-    np.testing.assert_allclose(one, scores[:3], rtol=1e-12)  # a row does not look at others
+    np.testing.assert_allclose(one, scores[:3], rtol=1e-12)  # rows are independent
     assert isinstance(metric.corpus_score(Pairs.of(SOURCES, PARAPHRASES, REFERENCES)), float)
     assert len(metric.sentence_scores(Pairs.of([], [], []))) == 0
     assert "v:" in metric.signature()
@@ -133,7 +133,7 @@ def test_pairs_of_different_lengths():
 
 @pytest.fixture
 def files(tmp_path) -> dict[str, str]:
-    """The three columns as lines, as a table of each kind."""
+    """Writes the three columns as lines and as a table of each kind."""
     columns = {"source": SOURCES, "paraphrase": PARAPHRASES, "human": REFERENCES}
     for name, column in columns.items():
         (tmp_path / f"{name}.txt").write_text("\n".join(column) + "\n", "utf-8")
@@ -225,7 +225,8 @@ def test_command_bad_input(files, tmp_path, capsys, monkeypatch, case):
 
 
 def test_a_package_that_is_missing(files, capsys, monkeypatch):
-    """As after `pip install gaixie` without extras; and nothing is printed before."""
+    """Without an extra's package, one line must name the extra, and nothing may be printed
+    before."""
     monkeypatch.setitem(sys.modules, "transformers", None)
     line = ["--metrics", "pinc,similarity:model=another", files["pairs.tsv"]]
     assert main(line) == 2

@@ -44,6 +44,6 @@ def test_without_the_threshold(folder):
     similarity = ParaScore(folder).similarities(pairs)
     expected = similarity + 0.3 * metric.diversity(pairs)
     assert metric.sentence_scores(pairs) == pytest.approx(expected)
-    assert metric.name != ParaScore(folder).name  # one does not stand in the other's place
+    assert metric.name != ParaScore(folder).name  # their names must differ
     assert metric.range == (-1, 1.3)
     assert "|omega:0.3|gamma:none|" in metric.signature()

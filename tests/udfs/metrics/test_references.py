@@ -1,4 +1,4 @@
-"""Scores against several references: sums as corpus scores, one left out, diversity by hand."""
+"""Scores against several references: sums give corpus scores; leave-one-out; diversity by hand."""
 
 import numpy as np
 import pyarrow as pa
@@ -66,5 +66,5 @@ def test_diversity_by_hand():
     found = diversity(
         load_metric("self-bleu").sentence_scores, source, [same, other], Resamples(range(3), 20)
     )
-    # Row 1: a copy, 100, and nothing shared, 0. Row 2: the copy alone. Row 3 has no reference.
+    # Row 1: a copy, 100, and a text that shares nothing, 0. Row 2: a copy. Row 3: no reference.
     assert [round(found[name].score, 6) for name in ("min", "mean", "max")] == [50, 75, 100]

@@ -1,4 +1,4 @@
-"""ROUGE: by hand, against rouge_score given the same tokens, and against rouge-chinese.
+"""ROUGE must equal values by hand, rouge_score on the same tokens, and rouge-chinese.
 
 By hand: 2 · shared / (units of the paraphrase + units of the reference).
 """
@@ -17,12 +17,12 @@ from gaixie.udfs.metrics.rouge import ROUGE
 GOLDEN = [
     # 今 天 天 气; 今天 天天 天气; 今天天气.
     ("今天天气很好", "今天天气不错", (8 / 12, 6 / 10, 8 / 12)),
-    # All characters, 我们 们明 明天 and 早点 点出 出发 of 7 + 7, and one half as a subsequence.
+    # All characters; 我们 们明 明天 and 早点 点出 出发 of 7 + 7; one half as a subsequence.
     ("我们明天早点出发", "早点出发我们明天", (1.0, 12 / 14, 8 / 16)),
-    ("哈哈哈", "哈哈", (4 / 5, 2 / 3, 4 / 5)),  # a repeated one counts as often as both have it
+    ("哈哈哈", "哈哈", (4 / 5, 2 / 3, 4 / 5)),  # a repeated unit counts as often as both have it
     ("春夏秋冬", "春秋", (4 / 6, 0.0, 4 / 6)),
     ("𠮷野家", "吉野家", (4 / 6, 2 / 4, 4 / 6)),
-    ("好", "好", (1.0, 0.0, 1.0)),  # one character is no pair of neighbours
+    ("好", "好", (1.0, 0.0, 1.0)),  # one character has no bigram
     ("今天", "外面", (0.0, 0.0, 0.0)),
     ("", "今天", (0.0, 0.0, 0.0)),
     ("", "", (0.0, 0.0, 0.0)),
@@ -38,7 +38,7 @@ def test_golden(paraphrase, reference, expected):
     assert tuple(rouge(paraphrase, reference, v) for v in VARIANTS) == pytest.approx(expected)
 
 
-# More than 64 characters, so that a subsequence runs over several machine words.
+# More than 64 characters, so that a subsequence spans several machine words.
 LONG = st.text("的一是 不", max_size=300)
 TEXT = st.one_of(LONG, st.text(st.characters(codec="utf-8"), max_size=12))
 

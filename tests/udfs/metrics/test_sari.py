@@ -21,7 +21,7 @@ REFERENCES = (
 
 
 def score(source, paraphrase, *references, deletion="precision", **settings):
-    """By Xu et al.'s definition, unless told otherwise."""
+    """Returns SARI, by Xu et al.'s definition unless told otherwise."""
     settings["deletion"] = deletion
     columns = [[text] for text in (source, paraphrase, *references)]
     return SARI(**settings).sentence_scores(Pairs.of(*columns))[0]
@@ -49,7 +49,8 @@ def test_small_case_by_hand():
     ],
 )
 def test_example_of_the_authors(paraphrase, first_script, precision, f1):
-    """The first script's figures, which took means of ratios, lie beside the corrected ones."""
+    """Scores must equal the corrected script's, and be within 3 of the first script's, which took
+    means of ratios."""
     found = score(SOURCE, paraphrase, *REFERENCES, tokenize="13a")
     assert found == pytest.approx(precision, abs=1e-4)
     assert abs(found - first_script) < 3
@@ -58,7 +59,7 @@ def test_example_of_the_authors(paraphrase, first_script, precision, f1):
 
 
 def test_identity_is_a_third():
-    """0 / 0 is 0: nothing is to be added or deleted."""
+    """A copy must score a third: adding and deleting nothing is 0 / 0, which counts as 0."""
     assert score("我们今天去公园", "我们今天去公园", "我们今天去公园") == pytest.approx(100 / 3)
 
 
@@ -105,7 +106,8 @@ def test_corpus_sums_its_sentences(rows):
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the shared corpora in {DATA}")
 def test_mcts():
-    """On words: docs/papers.md has these figures beside those that MCTS prints of its test part."""
+    """SARI of words must stay as in docs/papers.md, which also has MCTS's own figures for its test
+    part."""
     names = ["orig", *[f"simp.{k}" for k in range(5)]]
     source, *people = [
         (DATA / f"mcts.dev.{name}").read_text("utf-8").rstrip("\n").split("\n") for name in names

@@ -16,7 +16,7 @@ def folder(tmp_path_factory) -> str:
 
 
 def hidden(folder, text):
-    """Last hidden states (tokens, width)."""
+    """Returns the last hidden states (tokens, width)."""
     import torch
 
     encoder = load_encoder(folder)

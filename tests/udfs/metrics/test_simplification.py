@@ -33,12 +33,12 @@ def score(feature, source, paraphrase, **settings):
         ("compression", "a b", "ab", 1.0),
         ("compression", "𠮷", "𠮷𠮷", 2.0),
         ("compression", "", "你好", math.nan),
-        # 兴 by 啦; the rest stands as it is
+        # 啦 replaces 兴; the rest stays
         ("replaced", "我很高兴", "我很高啦", 1 / 4),
         # 很 deleted, nothing replaced
         ("replaced", "我很高兴", "我高兴", 0.0),
         ("replaced", "我", "", math.nan),
-        # 我/很/高兴 and 我/很/快乐: one of three words is gone, one is new
+        # 我/很/高兴 and 我/很/快乐: one of three words is lost, one is new
         ("deleted", "我很高兴", "我很快乐", 1 / 3),
         ("added", "我很高兴", "我很快乐", 1 / 3),
         ("reordered", "我很高兴", "我很快乐", 0.0),
@@ -64,7 +64,7 @@ def test_reordered():
 @pytest.mark.parametrize(
     ("source", "paraphrase", "expected"),
     [
-        # 他 1, 罹患 in no list, 疾病 6; 他 and 生病 1, 了 3; 。 is no word
+        # 他 1, 罹患 in no list, 疾病 6; 他 and 生病 1, 了 3; 。 is not a word
         ("他罹患疾病。", "他生病了。", (1 + 1 + 9) / (1 + 64 + 36)),
         ("他生病了。", "他罹患疾病。", (1 + 64 + 36) / (1 + 1 + 9)),
         # 我 很 高兴, all of level 1; 我 很 精致, the last of level 7–9

@@ -1,4 +1,4 @@
-"""PINC, edit distance, Self-BLEU and iBLEU: by hand, and against their definitions."""
+"""PINC, edit distance, Self-BLEU and iBLEU must equal values by hand, and their definitions."""
 
 import numpy as np
 import plain_metrics
@@ -26,9 +26,9 @@ GOLDEN = {
         ("今天天气很好", "外面阳光明媚", 1.0),
         # New: 不 错 of the set 今 天 气 不 错; 气不 不错 of 5; 天气不 气不错 of 4; 2 of 3.
         ("今天天气很好", "今天天气不错", (2 / 5 + 2 / 5 + 2 / 4 + 2 / 3) / 4),
-        # One 哈 and one 哈哈, both known; 哈哈哈 and 哈哈哈哈 are new.
+        # As sets, 哈 and 哈哈 are known; 哈哈哈 and 哈哈哈哈 are new.
         ("哈哈", "哈哈哈哈哈", (0 + 0 + 1 + 1) / 4),
-        ("今天天气", "天今", (0 + 1) / 2),  # orders 1 and 2 alone
+        ("今天天气", "天今", (0 + 1) / 2),  # only orders 1 and 2
         ("今 天", "今天", 0.0),
         ("𠮷野家", "吉野家", (1 / 3 + 1 / 2 + 1) / 3),
         ("今天", "", 0.0),
@@ -37,8 +37,8 @@ GOLDEN = {
     "edit-distance": [
         ("今天天气很好", "今天天气很好", 0.0),
         ("今天天气很好", "今天天气不错", 2 / 6),  # 很好 -> 不错
-        ("今天天气", "天气", 2 / 4),  # 今天 goes
-        ("春夏秋冬", "夏秋冬春", 2 / 4),  # 春 goes in front and comes behind
+        ("今天天气", "天气", 2 / 4),  # 今天 is deleted
+        ("春夏秋冬", "夏秋冬春", 2 / 4),  # 春 is deleted in front and added at the end
         ("今 天", "今天", 1 / 3),  # white space counts
         ("𠮷野家", "吉野家", 1 / 3),  # a code point is one character
         ("", "今天", 1.0),

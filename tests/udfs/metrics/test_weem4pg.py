@@ -21,7 +21,7 @@ def lines(scale=1.0):
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    """Text in word2vec's format; a vector's length must not matter."""
+    """Writes vectors in word2vec's text format, whose lengths must not matter."""
     path = tmp_path_factory.mktemp("vectors") / "vectors.txt"
     path.write_text(lines(scale=3.0), encoding="utf-8")
     return str(path)
@@ -41,12 +41,12 @@ def score(path, source, paraphrase, **settings):
         ("高兴", "快乐", 0.8),  # N = 0: the first factor is 1
         ("高兴", "高兴", 1.0),  # N = 1
         ("我很高兴", "我很高兴", 1 / math.sqrt(3)),
-        ("高兴。", "快乐!", 0.8),  # punctuation is no word
+        ("高兴。", "快乐!", 0.8),  # punctuation is not a word
         ("高兴", "难过", -0.6),
-        ("高兴的", "难过", 0.0),  # the nearest is 的, without a vector
+        ("高兴的", "难过", 0.0),  # the nearest word is 的, which has no vector
         ("的", "快乐", 0.0),
         ("快乐", "的", 0.0),
-        ("的", "的", 1.0),  # without a vector, but the same
+        ("的", "的", 1.0),  # no vector, but equal words
         ("𠮷", "𠮷", 1.0),
         ("", "快乐", 0.0),
         ("快乐", "", 0.0),
@@ -65,7 +65,7 @@ def test_occurrences_count(path):
 
 # Against the definition
 
-TOKENS = ["a", "b", "c", "d", "零", "无"]  # of which 无 has no vector and 零 one of zeros
+TOKENS = ["a", "b", "c", "d", "零", "无"]  # 无 has no vector, 零 has a zero vector
 SENTENCES = st.lists(st.sampled_from(TOKENS), max_size=7)
 random = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
 random /= np.linalg.norm(random, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""The lexicon: its file, and where its phrases are found."""
+"""The lexicon: its file, and where it finds its phrases."""
 
 from pathlib import Path
 

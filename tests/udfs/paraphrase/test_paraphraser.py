@@ -1,4 +1,4 @@
-"""The whole chain, with the pair encoder that ships."""
+"""The whole paraphraser, with the shipped pair encoder."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_kept_terms_and_entities_stay(paraphraser: Paraphraser) -> None:
 
 
 def test_what_is_quoted_stays(paraphraser: Paraphraser) -> None:
-    """Also with marks that normalising writes another way."""
+    """Quoted text must stay, also inside quotation marks that normalisation changes."""
     quoted = "“没有理由，就是每天早上都不想睁眼！”"
     text = f"他说：{quoted}但是我们都认为，这种情况非常罕见。"
     [found] = paraphraser([text], Wanted(n=3))

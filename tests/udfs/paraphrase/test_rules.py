@@ -1,4 +1,4 @@
-"""Each rule does what its docstring says, and no rule breaks what it must not touch."""
+"""Each rule must do what its docstring says, and touch nothing else."""
 
 import re
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Good paraphrases against what must never beat them, on sources that no shipped model was fitted on.
+"""Good paraphrases must beat bad ones, on sources that no shipped model was fitted on.
 
-The rated core shares no sentence with examples/pairs.jsonl. Figures of every kind, also of those that stay
-hard (one word of the paraphrase itself is wrong), stand in the models' cards.
+The rated core shares no sentence with examples/pairs.jsonl. The models' cards have the figures of
+every kind of bad paraphrase, including the hard kind: a good one with one wrong word.
 """
 
 import json
@@ -60,7 +60,8 @@ def test_a_good_paraphrase_beats_its_negatives(good, tier):
 
 @pytest.mark.parametrize("tier", ["paper", "core", "full"])
 def test_text_without_chinese_is_worth_nothing(tier):
-    """Nor is text of which a character or two is Chinese; the first source is good, its copy is not."""
+    """Text without Chinese must score 0, and text with one or two Chinese characters near 0, or
+    punctuation would pass as a paraphrase."""
     source = "由于连日暴雨，市政府决定从明天起关闭所有的公园和学校。"
     without = [
         "，" * 25,
@@ -81,7 +82,7 @@ def test_text_without_chinese_is_worth_nothing(tier):
         [source] * 4, [*little, "连着下了几天大雨，市里决定明天开始把公园和学校全都关掉。"]
     )
     assert scores[3] > (0.2 if tier == "paper" else 0.3)
-    if tier != "paper":  # which knows only how much was changed
+    if tier != "paper":  # paper sees only how much was changed
         assert scores[:3].max() < 0.1
         assert model.explain(source, "。") == ["no Chinese in the paraphrase"]
         assert model.explain("12345", source) == ["no Chinese in the source"]

@@ -1,4 +1,4 @@
-"""SPScore-zh: fit, predict, save, load, signature; the trees' tables against LightGBM itself."""
+"""SPScore-zh: fit, predict, save, load, signature; and the trees' tables against LightGBM."""
 
 import json
 import pickle
@@ -27,7 +27,7 @@ SEGMENTER = SimpleNamespace(name="jieba", version="rjieba-0.2.2")
 
 
 def features_like(rng, rows):
-    """Random features in their usual ranges, one in ten missing."""
+    """Draws features in their usual ranges, one in ten missing."""
     features = rng.random((rows, len(FEATURES))).astype(np.float32)
     features[:, FEATURES.index("sl")] = rng.integers(1, 200, rows)
     features[rng.random(features.shape) < 0.1] = np.nan
@@ -37,7 +37,7 @@ def features_like(rng, rows):
 
 @pytest.fixture(scope="module")
 def sample():
-    """Features of the tier paper, and a target for each output."""
+    """Returns features of tier paper, and a target for each output."""
     rng = np.random.default_rng(0)
     features = features_like(rng, 600)
     known = np.nan_to_num(features[:, [0, 1, 4, 5, 7]])
@@ -46,7 +46,7 @@ def sample():
 
 
 def fitted(sample, columns=FEATURES, tier="paper", seeds=1, resources=None, **changed):
-    """A model with a head for each output; changed: what a head reads beside or in place of columns."""
+    """Fits a model with a head per output. changed: other columns that a head reads, by output."""
     features, targets = sample
     known = np.hstack([features, targets])
     heads = {}
@@ -76,13 +76,13 @@ def test_saved_and_loaded_is_the_same(metric, sample, tmp_path):
     for loaded in (SPScore.load(tmp_path), pickle.loads(pickle.dumps(metric))):
         np.testing.assert_array_equal(loaded.predict(sample[0]), metric.predict(sample[0]))
         assert loaded.signature(SEGMENTER) == metric.signature(SEGMENTER)
-    fitted(sample).save(tmp_path)  # leaves none of the files of the second seed
+    fitted(sample).save(tmp_path)  # must remove the files of the second seed
     names = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*")}
     assert names == {"spscore.json", *(f"{output}/lightgbm-0.txt" for output in OUTPUTS)}
 
 
 def test_a_process_unpickles_a_model_once(metric, tmp_path):
-    """Spark sends it with every task."""
+    """A process must unpickle a model only once, because Spark sends it with every task."""
     sent = pickle.dumps(metric)
     assert pickle.loads(sent) is pickle.loads(sent)
     assert len(sent) < 200_000
@@ -122,7 +122,7 @@ def test_a_head_reads_some_features_and_earlier_heads(sample, tmp_path):
 
 
 def test_heads_and_tiers_that_are_not_there(sample):
-    for name in ("structure", "spscore"):  # which would read itself or a later one
+    for name in ("structure", "spscore"):  # would read itself or a later head
         with pytest.raises(
             ValueError, match=f"head {name}: the tier paper has no column 'spscore'"
         ):
@@ -136,7 +136,7 @@ def test_heads_and_tiers_that_are_not_there(sample):
 
 
 def test_constraints_are_kept(sample):
-    """A higher value of a constrained column never moves the prediction the wrong way."""
+    """A higher value of a constrained column must never move the prediction the wrong way."""
     features, targets = sample
     model = fit_model(features, targets[:, 3], monotone={"lis": -1, "sbleu": 1}, parameters=SMALL)
     assert constraints(model) == [0, 0, 0, 0, -1, 1, 0, 0]
@@ -144,7 +144,7 @@ def test_constraints_are_kept(sample):
 
 
 def constraints(model) -> list[int]:
-    """The signs of the columns, as the trees themselves state them."""
+    """Returns the signs of the columns that the trees' files state."""
     (stated,) = {re.search("^monotone_constraints=(.*)", text, re.M) for text in model.texts[:1]}
     return [int(sign) for sign in stated[1].split()] if stated else []
 
@@ -165,11 +165,12 @@ def assert_monotone(model, features):
 @pytest.mark.parametrize("leaves", [2, 7, 15, 31, 64])
 @pytest.mark.parametrize("missing", [{}, {"use_missing": False}])
 def test_tables_equal_lightgbm(leaves, missing):
-    """NaN, no missing at all; infinities; every width of a bit set; a column nobody looks at."""
+    """Tables must predict like LightGBM with NaN, without any missing value, with infinities, every
+    width of bit set, and an unused column."""
     rng = np.random.default_rng(leaves)
     features = features_like(rng, 2000)
     features[:, 3] = 0.5
-    features[rng.random(2000) < 0.3, 5] = np.nan  # splits that part NaN from all else
+    features[rng.random(2000) < 0.3, 5] = np.nan  # makes splits that separate NaN
     target = np.nan_to_num(features[:, 0] * features[:, 6], nan=9.0) + rng.random(2000)
     target += 50 * np.isnan(features[:, 5])
     boosters = [
@@ -185,7 +186,7 @@ def test_tables_equal_lightgbm(leaves, missing):
     probe = np.concatenate([features_like(rng, 3000), features[:200] * np.float32(-1)])
     special = np.array([np.inf, -np.inf, np.nan, 0, -0.0, 1e-36, -1e-36, 1e-30], np.float32)
     probe[:500] = rng.choice(special, (500, len(FEATURES)))
-    probe[500:2500] = rng.choice(model.tables.thresholds, (2000, len(FEATURES)))  # at the very edge
+    probe[500:2500] = rng.choice(model.tables.thresholds, (2000, len(FEATURES)))  # right on them
     expected = np.mean([booster.predict(probe, num_threads=1) for booster in boosters], axis=0)
     np.testing.assert_allclose(model.predict(probe), expected, rtol=0, atol=1e-12)
     np.testing.assert_array_equal(model.predict(probe[:77]), model.predict(probe)[:77])
@@ -226,7 +227,7 @@ def test_signature(metric, sample):
     assert "|vec:0123456789|lm:abcdef0123|model:lightgbm-" in core
 
 
-# What cannot be
+# Invalid models
 
 
 @pytest.mark.parametrize(
@@ -291,7 +292,7 @@ def test_tables_that_the_model_was_not_fitted_with(sample, tmp_path):
         SPScore.load(tmp_path)
 
 
-# The models that ship
+# The shipped models
 
 
 MARKS = {"full": [pytest.mark.torch]}
@@ -300,7 +301,7 @@ SHIPS = [pytest.param(t, marks=MARKS.get(t, ())) for t in TIERS if (SHIPPED / t)
 
 @pytest.mark.parametrize("tier", SHIPS)
 def test_the_shipped_models(tier):
-    """They load, are small, keep their constraints, and order what nobody would dispute."""
+    """Shipped models must load, be small, keep their constraints, and order clear cases rightly."""
     metric, segmenter = SPScore.load(tier), load_segmenter("jieba")
     assert metric.tier == tier
     assert metric.columns == TIERS[tier]
@@ -338,7 +339,7 @@ def test_score_takes_lists_and_arrow_and_keeps_nulls_missing():
     np.testing.assert_array_equal(judged["spscore"], scores)
     assert judged.isna().all(axis=1).tolist() == [False, True, True]
     alone = [metric.score([a], [b])[0] for a, b in zip(source, paraphrase, strict=True)]
-    np.testing.assert_array_equal(scores, alone)  # a row does not look at others
+    np.testing.assert_array_equal(scores, alone)  # rows are independent
     with pytest.raises(ValueError, match="3 sources, but 2 paraphrases"):
         metric.score(source, paraphrase[:2])
 

@@ -1,4 +1,4 @@
-"""Tier full: the pair encoder beside the features of core, read only where core scores high enough."""
+"""Tier full: core's features and the pair encoder, which reads only what core scores well."""
 
 import shutil
 
@@ -12,7 +12,7 @@ from gaixie.udfs.spscore import OUTPUTS, TIERS, Head, SPScore
 from gaixie.udfs.spscore.columns import CORE_OUTPUTS, ENCODER_FEATURES
 
 FIRST = len(CORE_FEATURES) + len(CORE_OUTPUTS)
-"""Place of the encoder's first column."""
+"""Index of the encoder's first column."""
 SOURCES = [
     "今天天气很好,我们去公园散步。",
     "他昨天买了三本书,其中一本是小说。",
@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / "full"
     rng = np.random.default_rng(0)
     features = rng.random((300, len(TIERS["full"]))).astype(np.float32)
-    # Every output is the encoder's own rating, so that what the heads read shows.
+    # Each output is the encoder's own rating, which shows what the heads read.
     heads = {
         output: Head(
             fit_model(
@@ -107,7 +107,7 @@ def test_the_shipped_model_follows_quality():
     scores, meaning = judged["spscore"].to_numpy(), judged["meaning"].to_numpy()
     assert scores[0] > 0.5
     assert scores[0] > scores[[1, 3]].max() + 0.1
-    # Who turned tears into laughter loses meaning, and his score, though a single pair shows little.
+    # Turning tears into laughter must cost meaning and score, if only a little in a single pair.
     assert meaning[0] > meaning[2] + 0.1
     assert scores[0] > scores[2] + 0.05
     assert scores[3] < 0.1

@@ -1,4 +1,4 @@
-"""Stages, bins and quantiles, against plain Python."""
+"""Stages, bins and quantiles must equal plain Python."""
 
 import math
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gaixie.udfs.spscore.stages import SCORE_BINS, quantile, score_bin, stage
 
 CUTS = (0.4, 0.5, 0.6)
-# (score, stage under CUTS): a cut belongs to the stage above it, as a float32 too.
+# (score, stage under CUTS): a cut belongs to the stage above it, also as float32.
 GOLDEN = [
     (0.0, 0),
     (0.39999, 0),
@@ -76,15 +76,15 @@ def test_bins_rise_with_the_score_and_are_near_it(scores):
 @pytest.mark.parametrize(
     ("bins", "share", "expected"),
     [
-        # Ten pairs. Half of them lie in bins 1000 and 2000: the cut is the edge above 2000.
+        # Half of the ten pairs are in bins 1000 and 2000, so the cut is the edge above 2000.
         ({1000: 3, 2000: 2, 3000: 5}, 0.5, 0.20005),
         ({1000: 3, 2000: 2, 3000: 5}, 0.3, 0.10005),
         ({1000: 3, 2000: 2, 3000: 5}, 0.31, 0.20005),
         ({1000: 3, 2000: 2, 3000: 5}, 1.0, 0.30005),
         ({3000: 5, 1000: 3, 2000: 2}, 0.5, 0.20005),  # in any order
-        ({1000: 3, 2000: 2, 3000: 5}, 0.0, 0.0),  # nothing lies below 0
+        ({1000: 3, 2000: 2, 3000: 5}, 0.0, 0.0),  # no pair is below 0
         ({0: 1}, 0.5, 0.00005),
-        ({1000: 0, 2000: 4}, 0.5, 0.20005),  # an empty bin holds no pair
+        ({1000: 0, 2000: 4}, 0.5, 0.20005),  # an empty bin does not count
         ({}, 0.5, math.nan),
         ({5000: 1, SCORE_BINS: 3}, 0.5, 1.0),  # the highest score
     ],
@@ -113,7 +113,7 @@ def test_quantile_leaves_the_share_below_and_no_bin_more(bins, share):
 
 
 def test_a_cut_never_divides_a_bin():
-    """As the docstring of quantile has it: score_bin and stage agree on either side of its edge."""
+    """score_bin and stage must agree on both sides of a cut, as quantile's docstring promises."""
     divided = []
     for index in range(SCORE_BINS):
         cut = quantile({index: 1}, 1.0)

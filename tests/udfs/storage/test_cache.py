@@ -1,4 +1,4 @@
-"""The cache is a folder that only this user can write to: what lies there is run."""
+"""The cache must be a folder that only this user can write to, because its files are executed."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from gaixie.udfs.storage.cache import cache_folder
 
 @pytest.fixture
 def places(tmp_path, monkeypatch) -> tuple[Path, Path]:
-    """The folders of the cache, below the home folder and below the temporary one."""
+    """Returns the cache's folders below the home folder and below the temporary folder."""
     monkeypatch.delenv("GAIXIE_CACHE_DIR", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
@@ -30,7 +30,7 @@ def test_nobody_else_may_write_there(places):
 
 
 def test_what_others_may_have_left_is_deleted(places):
-    """A kernel there is a pickle, which this process would run."""
+    """Files that others may have left must be deleted: a kernel is a pickle, which would run."""
     cache_folder()
     for mode, stays in ((0o755, True), (0o770, False)):
         (places[0] / "kernels").mkdir(exist_ok=True)
@@ -41,7 +41,7 @@ def test_what_others_may_have_left_is_deleted(places):
 
 
 def test_a_folder_of_somebody_else_is_passed_over(places, tmp_path, monkeypatch):
-    """They may have made it under the name that we would take."""
+    """Another user's folder must not be used, even if it has the name that we would take."""
     (tmp_path / "home").write_text("no folder")
     other = tmp_path / "other"
     other.mkdir()
@@ -70,7 +70,8 @@ def test_a_folder_that_is_given_is_taken_if_it_is_nobody_elses(
 
 
 def test_every_file_that_kernels_are_made_of_names_their_folder():
-    """Those that compile, and those that they import: a kernel holds their constants."""
+    """Every file with kernels, and every file it imports, must count for the folder's name; kernels
+    contain their constants, and stale ones would be reused."""
     package = Path(cache.__file__).parents[1]
     compiling = re.compile(r"^ *@(?:numba\.)?(?:njit|entry|inner|inlined|summing|vectorize)", re.M)
     imported = re.compile(r"^from gaixie\.udfs\.([\w.]+) import", re.M)
@@ -80,5 +81,5 @@ def test_every_file_that_kernels_are_made_of_names_their_folder():
             names = [str(path.relative_to(package))]
             names += [f"{name.replace('.', '/')}.py" for name in imported.findall(text)]
             for name in names:
-                kept = (*cache.OF_KERNELS, "storage/")  # which gives no kernel a constant
+                kept = (*cache.OF_KERNELS, "storage/")  # gives no kernel a constant
                 assert name.startswith(kept), f"{path.name} needs {name}"

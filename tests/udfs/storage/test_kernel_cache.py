@@ -1,4 +1,4 @@
-"""Kernels are kept by what they are made of, not by where the package lies."""
+"""Kernels must be cached by their source, not by the package's location."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ def kept(folder: Path) -> dict[str, int]:
 
 
 def environment_of(folder: Path, cache: Path) -> dict[str, str]:
-    """Of a process that reads a copy of the package in folder."""
+    """Returns the environment of a process that uses a copy of the package in ``folder``."""
     ignored = shutil.ignore_patterns("__pycache__", "models", "kernels")
     for part in ("gaixie", "udfs"):
         shutil.copytree(ROOT / part, folder / part, True, ignored, copy_function=shutil.copy)
@@ -53,7 +53,7 @@ def test_another_place_finds_the_same_kernels(tmp_path):
 
 
 def test_kernels_that_came_along_are_not_compiled_again(tmp_path):
-    """A package that holds them for a level of processors, on a machine that has none."""
+    """Kernels that a package ships for a level of processors must be used, not compiled again."""
     if not (levels := kernel_levels.reached()):
         pytest.skip("no x86-64 of level 2")
     environment = environment_of(tmp_path, tmp_path / "cache")

@@ -1,4 +1,4 @@
-"""Local copies of what lies in an object store, and uploads of what was made."""
+"""Local copies of objects in a store, and uploads of what was made locally."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The manifests that jobs write and every reader trusts."""
+"""The manifests that jobs write must be refused if they are wrong, because readers trust them."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 @pytest.mark.parametrize("name", m.SCHEMAS)
 def test_the_schemas_are_current(name):
-    """Otherwise: python -m gaixie.udfs.storage.manifest docs"""
+    """Schemas in docs/ must be current; python -m gaixie.udfs.storage.manifest docs renews them."""
     assert (DOCS / name).read_text("utf-8") == m.schema_of(m.SCHEMAS[name])
 
 
@@ -82,7 +82,8 @@ def test_what_cannot_be_read_is_one_line(tmp_path, changes, expected):
     ],
 )
 def test_a_release_that_leads_out_of_its_folder_is_refused(tmp_path, changes):
-    """Readers join what a manifest names to its folder."""
+    """A path that leads out of the release must be refused, because readers join it to the
+    folder."""
     values = release_manifest().model_dump(by_alias=True) | changes
     (tmp_path / m.NAME).write_text(json.dumps(values))
     with pytest.raises(m.ManifestError, match=f"manifest.json: .*{next(iter(changes))}"):

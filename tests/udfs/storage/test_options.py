@@ -1,4 +1,4 @@
-"""Options come from a settings model: their names, types and help."""
+"""Options must have the names, types and help of their settings model."""
 
 import argparse
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""Lines of progress off a terminal."""
+"""Progress outside a terminal must be rare whole lines."""
 
 import io
 
@@ -11,7 +11,7 @@ from gaixie.udfs.storage.progress import Progress
 
 @pytest.fixture
 def clock(monkeypatch):
-    """The time, by which a test moves."""
+    """Returns a clock that a test sets."""
     now = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     return now

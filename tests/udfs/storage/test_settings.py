@@ -1,4 +1,4 @@
-"""Settings: a YAML file under the command line."""
+"""Settings come from a YAML file, which the command line overrides."""
 
 import pytest
 from pydantic import Field

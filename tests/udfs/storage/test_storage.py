@@ -1,4 +1,4 @@
-"""udfs/storage/storage.py, the same on a file system and on a real S3 server."""
+"""udfs/storage/storage.py must behave the same on a file system and on a real S3 server."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ PART = 5 * 2**20
 
 @pytest.fixture
 def in_store(store, monkeypatch) -> Callable[..., None]:
-    """Sets the environment of an account: all that the module learns of the store."""
+    """Returns a function that sets an account's environment, all the module knows of the store."""
 
     def use(account: str = "admin", **changes: str) -> None:
         for name in [name for name in os.environ if name.startswith("AWS_")]:
@@ -42,7 +42,7 @@ S3 = [pytest.param(scheme, marks=pytest.mark.s3) for scheme in ("s3", "s3a")]
 
 @pytest.fixture(params=["path", "file", "hdfs", *S3])
 def root(request, tmp_path) -> str:
-    """A folder of its own that is not there yet, by each kind of URI."""
+    """Returns a new folder that does not exist yet, by each kind of URI."""
     if request.param == "hdfs":
         local_hdfs.use()
         return f"hdfs://node{tmp_path}/root"
@@ -54,7 +54,7 @@ def root(request, tmp_path) -> str:
 
 
 def tree(root: str) -> dict[str, int]:
-    """Sizes by path below root."""
+    """Returns file sizes by path below root."""
     return {file.uri.removeprefix(f"{root}/"): file.size for file in storage.list_files(root)}
 
 
@@ -95,14 +95,14 @@ def test_what_is_missing(root):
         pytest.raises(FileNotFoundError, match=r"^/not/my/file: gone$"),
         storage.open_file(f"{root}/here"),
     ):
-        raise FileNotFoundError("/not/my/file: gone")  # of the caller, and left as it is
+        raise FileNotFoundError("/not/my/file: gone")  # the caller's own error stays unchanged
 
 
 def test_open(root):
     uri = f"{root}/deep/large"
     block = bytes(range(256)) * 4096  # 1 MiB
     with storage.open_file(uri, "wb") as file:
-        for _ in range(60):  # more than s3fs keeps: parts go out before the end
+        for _ in range(60):  # more than s3fs buffers, so parts are sent before the end
             file.write(block)
         assert not storage.exists(uri)
     with storage.open_file(uri) as file:
@@ -129,7 +129,8 @@ def write_half(uri: str, blocks: int) -> None:
 
 
 def test_copy(root, tmp_path, in_store, store):
-    """Between every two kinds of place; larger than a part where a store takes it in parts."""
+    """Copies between every two kinds of place must be exact, also of files that are sent in
+    parts."""
     data = os.urandom(20 * 2**20)
     local = tmp_path / "local" / "file"
     local.parent.mkdir()
@@ -165,7 +166,7 @@ def test_of_eight_creators_one_wins(root):
             outcomes = Counter(pool.map(race, range(8)))
         assert outcomes.pop(f"{uri}: is already there") == 7
         assert [storage.read_bytes(uri).decode()] == [*outcomes]
-    assert len(tree(root)) == 3  # and nothing beside them
+    assert len(tree(root)) == 3  # no other file
 
 
 def test_readers(root):
@@ -193,7 +194,7 @@ def test_s3_libraries_load_only_for_the_store(tmp_path):
 
 
 def test_a_killed_write_leaves_the_old_file(tmp_path):
-    """Killed between the file's content and its name."""
+    """A process killed between writing and renaming a file must leave the old file."""
     target = tmp_path / "manifest.json"
     target.write_text("old")
     code = """if True:
@@ -213,7 +214,7 @@ def test_a_killed_write_leaves_the_old_file(tmp_path):
 
 
 def multipart(store, key: str) -> None:
-    """Half an upload: two parts, and no end."""
+    """Leaves half an upload: two parts, not completed."""
     client = store.client()
     upload = client.create_multipart_upload(Bucket=store.BUCKET, Key=key)["UploadId"]
     for number in (1, 2):
@@ -231,14 +232,14 @@ def test_abandoned_uploads(store, in_store):
     found = storage.uploads(root)
     assert [upload.uri for upload in found] == [f"{root}/a/data", f"{root}/b"]
     assert all(abs(upload.started.timestamp() - time.time()) < 60 for upload in found)
-    for upload in storage.uploads(f"{root}/a") * 2:  # the second time it is gone
+    for upload in storage.uploads(f"{root}/a") * 2:  # the second time, the upload is gone
         storage.abort_upload(upload)
     assert [upload.uri for upload in storage.uploads(root)] == [f"{root}/b"]
     assert len(storage.uploads(f"s3://{store.BUCKET}/uploads-beside")) == 1
 
 
 def test_more_objects_than_a_page(store, in_store):
-    """And a marker of a folder, which is no file."""
+    """Listing and deleting must work beyond a page of 1,000, and ignore a folder's marker."""
     root = f"s3a://{store.BUCKET}/many"
     client = store.client()
     client.put_object(Bucket=store.BUCKET, Key="many/a/", Body=b"")
@@ -274,7 +275,7 @@ ACTIONS = {
 
 
 def fails(action: Callable, uri: str, expected: type[OSError], words: str) -> None:
-    """The error's type, in one line that begins with the URI, and soon."""
+    """Asserts that an action fails soon, with this type and one line that begins with the URI."""
     started = time.monotonic()
     with pytest.raises(expected, match=words) as caught:
         action(uri)
@@ -313,7 +314,7 @@ def test_reader_may_not_write(in_store, store):
 
 @pytest.mark.parametrize("name", ["exists", "list", "children", "read", "sha256", "uploads"])
 def test_missing_bucket(name, in_store):
-    """What writes is not tried: the server of the tests would create the bucket."""
+    """A missing bucket must be named. Writes are not tried: the tests' server would create it."""
     fails(ACTIONS[name], "s3://no-such-bucket/x", FileNotFoundError, "no such")
 
 
@@ -327,8 +328,8 @@ def test_nothing_answers(name, in_store, monkeypatch):
 
 
 def test_a_flaky_store_is_asked_again(store, in_store):
-    """Hung up on, told to slow down, never told that its object was created, cut off in reading."""
-    faults = ["reset", "slow down", "cut", None, None]  # the last two: created already, by whom?
+    """Requests must be repeated after a reset, a 503, a lost confirmation, and a cut answer."""
+    faults = ["reset", "slow down", "cut", None, None]  # the last two find out who created it
     faults += [None, "slow down", "reset", None]
     faults += ["slow down", "cut", "reset", None]
     proxy = FaultProxy(store.port, lambda number: dict(enumerate(faults)).get(number))

@@ -1,4 +1,4 @@
-"""Text in and out by every kind of file: what is written is read, and what is wrong is one line."""
+"""Every kind of text file must be read back as written, and errors must be one line."""
 
 import csv
 import json
@@ -61,7 +61,7 @@ def test_bytes_that_are_not_utf8(tmp_path):
 
 
 def test_what_makes_no_row(tmp_path):
-    """A mark at the start, lines without text between JSON objects, an empty table."""
+    """A byte order mark, empty lines between JSON objects and an empty table must make no row."""
     (tmp_path / "a.jsonl").write_text('\ufeff{"source": "一"}\n\n{"source": null}\n', "utf-8")
     assert [*read_columns(str(tmp_path / "a.jsonl"), ["source"])] == [("一",), (None,)]
     for name in ("a.tsv", "a.csv", "a.txt"):

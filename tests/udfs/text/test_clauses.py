@@ -1,4 +1,4 @@
-"""Where clauses are cut: by hand, and the kernel against the definition."""
+"""Clauses must be cut as by hand, and the kernel must equal the definition."""
 
 import numpy as np
 import pytest
@@ -8,12 +8,12 @@ from plain_features import split_clauses
 
 from gaixie.udfs.text.clauses import clause_spans
 
-# Normalised text: fullwidth commas, colons… are ASCII by then.
+# Text is normalised, so fullwidth commas, colons… are ASCII.
 GOLDEN = [
     ("天黑了,我们回家。", [(0, "天黑了"), (4, "我们回家")]),
     ("好!好?好;好。好:好,好", [(k, "好") for k in range(0, 14, 2)]),
     ("苹果、梨、桃子", [(0, "苹果、梨、桃子")]),  # the enumeration comma cuts nothing
-    # Inside a number, a time, an address: no cut.
+    # Numbers, times and addresses are not cut.
     ("涨了3.14元", [(0, "涨了3.14元")]),
     ("共1,000人,走了", [(0, "共1,000人"), (8, "走了")]),
     ("在12:30见", [(0, "在12:30见")]),
@@ -31,13 +31,13 @@ GOLDEN = [
     ("٣.٤", [(0, "٣"), (2, "٤")]),  # Arabic digits are not ASCII
     ("3;4", [(0, "3"), (2, "4")]),  # ; ! ? 。 always cut
     ("a!b?c。d", [(0, "a"), (2, "b"), (4, "c"), (6, "d")]),
-    # An ellipsis … is ... by now, a quotation mark is part of its clause.
+    # An ellipsis … is now ...; a quotation mark belongs to its clause.
     ("等等...走了", [(0, "等等"), (5, "走了")]),
     ("等...a...b", [(0, "等"), (4, "a"), (8, "b")]),
     ("他说:“好。”走了", [(0, "他说"), (3, "“好"), (6, "”走了")]),
     # Spaces around a clause do not belong to it; spaces inside do.
     (" 你 好 , 再 见 ", [(1, "你 好"), (7, "再 见")]),
-    ("好, ,好", [(0, "好"), (4, "好")]),  # an empty clause does not count
+    ("好, ,好", [(0, "好"), (4, "好")]),  # an empty clause is ignored
     ("\u3000好\u3000,好", [(0, "\u3000好\u3000"), (4, "好")]),  # only U+0020 is a space here
     ("。", []),
     (" ", []),
@@ -48,7 +48,7 @@ GOLDEN = [
 
 def by_kernel(text: str) -> list[tuple[int, str]]:
     codes = np.array([ord(character) for character in text], np.uint32)
-    # As little room as the kernel asks for, and a cell on either side that it must not touch.
+    # Gives the kernel the least room it needs, with a cell on either side that it must not touch.
     starts, ends = np.full((2, len(text) // 2 + 3), -1, np.int32)
     count = clause_spans(codes, starts[1:-1], ends[1:-1])
     for cells in (starts, ends):
@@ -78,7 +78,8 @@ def test_kernel_is_definition(texts):
 
 
 def test_kernel_is_definition_around_every_character():
-    """Each BMP character before and after each mark that may stand inside a token."""
+    """Kernel and definition must agree on each BMP character before and after each mark that may be
+    inside a token."""
     for mark in ",.:":
         for start in range(0, 0x10000, 0x800):
             text = "".join(f"{chr(code)}{mark}a{mark}" for code in range(start, start + 0x800))

@@ -1,4 +1,4 @@
-"""Python strings to code points and back."""
+"""Python strings must survive the way to code points and back."""
 
 import numpy as np
 from hypothesis import given
@@ -18,6 +18,6 @@ def test_there_and_back(texts):
 
 
 def test_rows_need_not_start_at_the_front():
-    """A slice of a column: offsets that start later into the same characters."""
+    """A slice of a column must work, though its offsets start later in the same characters."""
     text = from_strings(["今天", "天气", "很好"])
     assert to_strings(CodePoints(text.values, text.offsets[1:])) == ["天气", "很好"]

@@ -1,4 +1,4 @@
-"""Kernels: what is said while the first ones compile."""
+"""The first compilation of kernels must be announced."""
 
 from gaixie.udfs.text.compiled import announce_compiling
 

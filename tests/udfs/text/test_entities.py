@@ -1,4 +1,4 @@
-"""Entities: what is found, who wins, and that no text makes it slow."""
+"""Entities: which are found, which overlapping one wins, and that no text makes it slow."""
 
 import time
 from pathlib import Path
@@ -105,7 +105,7 @@ def test_the_first_wins_then_the_longest_then_the_order_of_kinds():
     assert found("(见《史记》,2014年)") == [("note", "(见《史记》,2014年)")]
     assert found("“他读《史记》”") == [("quote", "“他读《史记》”")]
     assert found("《论“语”》") == [("title", "《论“语”》")]
-    assert found("(开着《史记》") == [("title", "《史记》")]  # the bracket never closes
+    assert found("(开着《史记》") == [("title", "《史记》")]  # the bracket is never closed
     first = EntityFinder(EntitySettings(kinds=("number", "date")))
     assert [entity.kind for entity in first.find("2024年")] == ["date"]  # longer than the number
     for kinds in (("latin", "number"), ("number", "latin")):
@@ -143,7 +143,7 @@ def test_brackets_are_balanced(text):
     ],
 )
 def test_no_text_takes_quadratic_time(piece):
-    """Eight times the text takes about eight times as long, not sixty-four times."""
+    """Eight times the text must take about eight times as long, not 64 times."""
 
     def seconds(characters: int) -> float:
         text = (piece * characters)[:characters]

@@ -1,4 +1,4 @@
-"""Lines of a gold corpus: word/tag, compounds in brackets, under NFKC."""
+"""Lines of a gold corpus must be parsed: word/tag, compounds in brackets, under NFKC."""
 
 import pytest
 

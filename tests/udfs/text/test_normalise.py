@@ -1,4 +1,4 @@
-"""normalise_column against the definition: Python's NFKC and str.split, Python's UTF-8."""
+"""normalise_column must equal its definition: Python's NFKC, str.split and UTF-8."""
 
 import re
 import unicodedata
@@ -22,7 +22,7 @@ def by_definition(text: str) -> str:
 
 
 def column(texts, kind=None) -> tuple[list[str], list[int]]:
-    """(normalised rows, flags) of a list of strings, or of an Arrow array as it is."""
+    """Returns (normalised rows, flags) of a list of strings or an Arrow array."""
     array = pa.array(texts, kind or pa.string()) if isinstance(texts, list) else texts
     text, flags = normalise_column(array)
     assert (text.values.dtype, text.offsets.dtype, flags.dtype) == (np.uint32, np.int64, np.uint8)
@@ -41,14 +41,14 @@ def assert_as_definition(texts: list[str]) -> None:
     assert flags == flagged
 
 
-LONG_HAN = "㍿"  # the one Han form longer than its UTF-8, which takes the way of the definition
+LONG_HAN = "㍿"  # the one Han form longer than its UTF-8, which takes the slow path
 
 GOLDEN = [
     ("今天天气很好", "今天天气很好"),
     ("ＡＢＣ１２３，。！？", "ABC123,。!?"),
     ("  你\u3000好\t\n吗\r\n", "你 好 吗"),
     ("\x0b你\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2000\u2028\u2029\u202f\u205f好", "你 好"),
-    ("你\u200b好\ufeff", "你\u200b好\ufeff"),  # these are no spaces
+    ("你\u200b好\ufeff", "你\u200b好\ufeff"),  # these are not spaces
     ("等等…", "等等..."),
     ("㍿①½㎏", "株式会社11⁄2kg"),
     ("ﬁﬀ", "fiff"),
@@ -95,7 +95,7 @@ def test_every_code_point():
 
 @pytest.mark.parametrize("before", ["的", "e", " ", "\u1100", "가", "\u0301", "´"], ids=ascii)
 def test_every_assigned_character_after(before):
-    # Ideographs and Hangul syllables by the ten thousand behave alike: every 16th of them.
+    # Tens of thousands of ideographs and Hangul syllables behave alike, so every 16th is tested.
     some = [c for c in ASSIGNED if ord(c) % 16 == 0 or not (IS_HAN.match(c) or "가" < c <= "힣")]
     assert_as_definition([before + c for c in some])
 
@@ -236,7 +236,7 @@ def test_chunked():
 
 
 def test_a_null_may_hide_bytes():
-    """Arrow leaves undefined what lies under a null."""
+    """Bytes under a null must be ignored, because Arrow leaves them undefined."""
     data = b"\xe4\xbb\x8a" + b"\xff\xff" + b"ab"
     offsets = np.array([0, 3, 5, 7], np.int32)
     valid = pa.py_buffer(bytes([0b101]))

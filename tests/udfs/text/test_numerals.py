@@ -1,4 +1,4 @@
-"""Numbers by value: what people write, the kernel against the definition."""
+"""Numbers by value: as people write them, and the kernel against the definition."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gaixie.udfs.text.pair_id import pair_ids
 
-# Written down once: releases and re-runs depend on them.
+# Fixed for ever, because releases and re-runs depend on them.
 GOLDEN = [
     ("今天天气很好", "天气今天很好", "llm", "834205f22cc7a8dea0510ef70a1601a8"),
     ("a", "b", "parallel", "1f323cefd8008ea4212053774e8cbadc"),
@@ -43,6 +43,6 @@ def test_anyone_can_compute_it(rows, data):
 
 
 def test_bytes_as_they_came():
-    """A row that is not UTF-8 goes to quarantine, but it has an identity."""
+    """Raw bytes must have an id too, because a row that is not UTF-8 goes to quarantine with it."""
     parts = [pa.array([text], pa.binary()) for text in (b"\xff\xfe", b"\xe4", b"llm")]
     assert pair_ids(*parts).to_pylist() == [xxhash.xxh3_128_hexdigest(b"\xff\xfe\x1f\xe4\x1fllm")]

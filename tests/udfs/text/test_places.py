@@ -1,4 +1,4 @@
-"""The gazetteer: names with and without a suffix, and no common words."""
+"""The gazetteer must have names with and without a suffix, and no common words."""
 
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.places import gazetteer

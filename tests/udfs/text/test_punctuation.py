@@ -1,4 +1,4 @@
-"""Full-width punctuation comes back where Chinese print has it."""
+"""Full-width punctuation must be restored where Chinese print has it."""
 
 import pytest
 

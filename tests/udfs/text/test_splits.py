@@ -1,4 +1,4 @@
-"""The split of sources: its hash, its bounds, and what does not change a source's side."""
+"""The split of sources: its hash, its bounds, and changes that must not move a source."""
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ def test_a_columns_hashes_are_those_of_its_sentences(column, seed):
 
 
 def test_the_hash_by_hand():
-    """Full-width letters and outer spaces are normalised away; four bytes a character, low first."""
+    """The hash must be of the normalised source, four bytes per character, low byte first."""
     data = b"".join(ord(c).to_bytes(4, "little") for c in "春天A")
     assert source_hash(" 春天Ａ　", 7) == xxhash.xxh3_64_intdigest(data, 7)
 

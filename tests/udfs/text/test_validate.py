@@ -1,4 +1,4 @@
-"""Quarantine: every reason, which comes first, and that the rest is fit."""
+"""Quarantine: every reason, their order, and rows that are accepted."""
 
 import re
 import unicodedata
@@ -48,7 +48,7 @@ CASES = [
     ("今天 \u3000", GOOD, "too_short"),  # three characters only before normalisation
     ("e\u0301好", GOOD, "too_short"),
     ("今天天天天天天", GOOD, "too_long"),
-    ("今天…好啊", GOOD, "too_long"),  # … makes three of one: seven
+    ("今天…好啊", GOOD, "too_long"),  # … becomes three characters: seven in all
     ("今天   \n\n  好", GOOD, None),  # ten characters, four after normalisation
     ("𠮷𠮷𠮷𠮷𠮷𠮷", GOOD, None),  # 24 bytes, six characters
     ("abc", GOOD, "no_han"),
@@ -57,7 +57,7 @@ CASES = [
     ("123", GOOD, "no_han"),
     ("一bc", GOOD, None),
     (GOOD, GOOD, "identical"),
-    ("今天好，", "今天好,", "identical"),  # under normalisation
+    ("今天好，", "今天好,", "identical"),  # after normalisation
     (" 今天好", "今天好\n", "identical"),
 ]
 
@@ -76,7 +76,7 @@ def test_bounds_are_included(lengths, expected):
 
 
 def by_definition(source, paraphrase) -> str | None:
-    """The table of design section 5, in plain Python."""
+    """Returns the reason by the table of design section 5, in plain Python."""
     if source is None or paraphrase is None:
         return "null"
     sides = []

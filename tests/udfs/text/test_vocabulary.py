@@ -1,4 +1,4 @@
-"""Which words are kept: golden cases by hand, and the fast cut against the plain definition."""
+"""Kept words must equal golden cases by hand, and the fast cut its plain definition."""
 
 from collections import Counter
 
@@ -17,7 +17,7 @@ def only(**rule) -> dict[str, Rule]:
 
 def test_a_word_counts_under_its_most_frequent_class():
     assert main_class({"verb": 2, "general noun": 3}) == "general noun"
-    assert main_class({"verb": 3, "general noun": 3}) == "general noun"  # it stands first
+    assert main_class({"verb": 3, "general noun": 3}) == "general noun"  # it is first in the list
     assert main_class({"adverb": 1, "verb": 1, "idiom": 1}) == "verb"
 
 
@@ -44,7 +44,8 @@ def test_by_hand(rule, kept):
 
 
 def test_the_papers_shares():
-    """CSPC, Table 5, and three classes of ours: of 100 words of a class that all occur once, so many."""
+    """Of 100 words per class that all occur once, as many must be kept as CSPC's Table 5 says, and
+    as we say for three further classes."""
     kept = {"general noun": 21, "verb": 37, "adjective": 82, "idiom": 54, "adverb": 100}
     kept |= {"person name": 7, "geographical name": 14, "other noun-modifier": 45}
     kept |= {"quantity": 100, "other proper noun": 20}

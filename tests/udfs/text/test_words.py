@@ -1,4 +1,4 @@
-"""Words as numbers."""
+"""Different words must have different keys."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""The kernel cuts exactly as rjieba does; the tables survive whatever happens to their cache."""
+"""The kernel must cut exactly like rjieba, and its tables survive anything done to their cache."""
 
 import itertools
 from pathlib import Path
@@ -33,7 +33,7 @@ def frequent_characters(count: int) -> list[str]:
 
 @st.composite
 def sentences(draw):
-    """Texts of all that the algorithm treats apart, with repeats (ties between routes)."""
+    """Draws texts of everything that the algorithm treats specially, with ties between routes."""
     piece = st.one_of(
         st.sampled_from(frequent_characters(400)),
         st.sampled_from(frequent_characters(20_000)),
@@ -81,7 +81,7 @@ def test_kernel_equals_rjieba(texts):
         ["C++", "和", "c#"],
         ["１", "２"],
         ["\r\n", "\n", "\r", " ", " "],
-        # Routes that are equally good but for rounding: these need jieba-rs's model to the bit.
+        # Routes that differ only by rounding: they need jieba-rs's model to the bit.
         ["要", "一国", "国国们", "也", "的", "不成", "会", "时说", "之", "于", "之中", "对"],
         ["啊", *["啊啊啊"] * 31],
     ],

@@ -45,7 +45,7 @@ def segmenter(ltp_folder):
 
 @pytest.fixture(scope="module")
 def sentences():
-    """200 sentences of the gold corpus, as plain text under NFKC."""
+    """Returns 200 sentences of the gold corpus, as plain text under NFKC."""
     from gaixie.research.segmenter.corpus import read_corpus
 
     return ["".join(paragraph.words) for paragraph in read_corpus(default_corpus(), 400)[200:]]
@@ -53,11 +53,11 @@ def sentences():
 
 @pytest.fixture
 def folder(ltp_folder, tmp_path):
-    """A copy of the model to break."""
+    """Returns a copy of the model for a test to damage."""
     return shutil.copytree(ltp_folder, tmp_path / "model")
 
 
-# The cuts
+# Segmentation
 
 
 def test_known_sentences(segmenter):
@@ -76,7 +76,7 @@ characters = st.one_of(
 @example(AWKWARD)
 @given(st.lists(st.text(characters, max_size=40), max_size=5))
 def test_words_cover_any_text_and_word_ends_are_the_same_cuts(ltp_folder, texts):
-    segmenter = pickle.loads(pickle.dumps(LtpSegmenter(str(ltp_folder))))  # one model for all
+    segmenter = pickle.loads(pickle.dumps(LtpSegmenter(str(ltp_folder))))  # one model serves all
     rows = segmenter.cut(texts)
     assert ["".join(row) for row in rows] == texts
     assert segmenter.cut(texts[::-1]) == rows[::-1]
@@ -129,7 +129,7 @@ def test_unpickling_refuses_another_model(folder):
     data = pickle.dumps(LtpSegmenter(str(folder)))
     model = folder / "cws_model.bin"
     whole = bytearray(model.read_bytes())
-    whole[-40] ^= 1  # still a whole Avro file, with other contents
+    whole[-40] ^= 1  # still a valid Avro file, with other contents
     model.write_bytes(bytes(whole))
     with pytest.raises(
         ValueError, match=r"this model is .*, expected .*; every machine needs the same"
@@ -152,7 +152,7 @@ def test_legacy_needs_neither_ltp_nor_torch(ltp_folder):
 
 @pytest.fixture(scope="module")
 def neural_folder(tmp_path_factory):
-    """A neural model of random weights: a real one is not at hand without the network."""
+    """Writes a neural model with random weights; a real one would need the network."""
     import torch
 
     pytest.importorskip("ltp", exc_type=ImportError)
@@ -215,7 +215,7 @@ def test_long_text_is_cut_after_punctuation():
     assert list(_short_pieces("")) == []
 
 
-# Errors: one line that names the file and what is expected
+# Errors: one line names the file and what is expected
 
 
 def refused(model, message=".+"):

@@ -1,6 +1,6 @@
-"""Runs training/curriculum.py with several settings of DeepSpeed, which are imported once.
+"""Runs training/curriculum.py with several DeepSpeed settings in one process, to import once.
 
-accelerate launch … curricula_in_turn.py DEEPSPEED=CONFIG …    a file of conf/deepspeed and one of settings
+accelerate launch … curricula_in_turn.py DEEPSPEED=CONFIG …    name in conf/deepspeed, settings file
 """
 
 import os
@@ -10,9 +10,9 @@ import deepspeed
 
 from gaixie.training import curriculum
 
-# It would be compiled first, for a minute; a process that is alone shares no memory.
+# DeepSpeed would compile it for a minute; a single process does not need shared memory.
 deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
-os.environ |= {"TORCHELASTIC_USE_AGENT_STORE": "False", "MASTER_PORT": "0"}  # a store for each
+os.environ |= {"TORCHELASTIC_USE_AGENT_STORE": "False", "MASTER_PORT": "0"}  # a store for each run
 
 for given in sys.argv[1:]:
     name, config = given.split("=")

@@ -1,7 +1,7 @@
-"""Curriculum training, by the commands that people give: real processes on the CPU, tiny models.
+"""Curriculum training by the users' commands: real processes on the CPU, tiny models.
 
-Losses are float32 means over some hundred tokens, of size 5: sums in another order (two ranks, two
-micro-batches, DeepSpeed's flat buffers) differ by a few 1e-6 a step, so TOLERANCE is 1e-4.
+Losses are float32 means of about 5 over some hundred tokens. Sums in another order (two ranks, two
+micro-batches, DeepSpeed's flat buffers) differ by a few 1e-6 per step, so TOLERANCE is 1e-4.
 """
 
 import io
@@ -49,14 +49,14 @@ SEVERAL = [*LAUNCH, "--config_file=conf/accelerate/several_gpus.yaml"]
 
 @dataclass(frozen=True)
 class Bench:
-    """What runs read."""
+    """The inputs of all runs."""
 
     folder: Path
     run: str
     tokenizer: str
 
     def config(self, name: str, **changes) -> str:
-        """A settings file for an output of that name."""
+        """Writes a settings file for an output of that name. Returns its path."""
         values = settings(self.run, self.tokenizer, self.folder / name) | changes
         return write_settings(self.folder / f"{name}.yaml", values)
 
@@ -99,19 +99,19 @@ def succeed(command: list[str], **changes) -> subprocess.CompletedProcess:
 
 
 def call(*arguments: str, drawn: bool = False) -> int:
-    """The command in this process, which saves the imports. Its exit code."""
+    """Runs the command in this process, which saves the imports. Returns its exit code."""
     with pytest.MonkeyPatch.context() as patch:
-        if not drawn:  # drawing takes longer than all else
+        if not drawn:  # drawing takes longer than everything else
             patch.setattr("gaixie.training.loop.plots.draw", lambda output: None)
         patch.setenv("ACCELERATE_USE_CPU", "true")
-        torch.set_num_threads(1)  # as in the other processes: sums to the last bit
+        torch.set_num_threads(1)  # as in the other processes, so sums are equal to the last bit
         for state in (AcceleratorState, GradientState, PartialState):
             state._reset_state()
         return curriculum.main([*arguments])
 
 
 def start(command: list[str], **changes) -> subprocess.Popen:
-    """In a process group of its own."""
+    """Starts a command in its own process group."""
     given = {"env": environment(), "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     given |= {"cwd": ROOT, "text": True, "start_new_session": True}
     return subprocess.Popen(command, **(given | changes))
@@ -120,7 +120,7 @@ def start(command: list[str], **changes) -> subprocess.Popen:
 def lines(output: Path, name: str = "log.jsonl") -> list[dict]:
     path = output / name
     text = path.read_text("utf-8") if path.exists() else ""
-    whole = text[: text.rfind("\n") + 1]  # the last may be in the middle of being written
+    whole = text[: text.rfind("\n") + 1]  # the last line may be half written
     return [json.loads(line) for line in whole.splitlines()]
 
 
@@ -129,7 +129,7 @@ def losses(output: Path) -> list[float]:
 
 
 def steps(output: Path) -> list[tuple]:
-    """What two runs that are the same have the same, step by step, but for the losses."""
+    """Returns what must be equal in two equal runs, step by step, except the losses."""
     names = ("step", "stage", "learning_rate", "tokens", "pairs", "position")
     return [tuple(map(str, (line[name] for name in names))) for line in lines(output)]
 
@@ -147,7 +147,7 @@ def weights(checkpoint: Path) -> dict[str, torch.Tensor]:
 
 @pytest.fixture(scope="module")
 def whole(bench) -> Path:
-    """The output of one process that was never stopped. Read only."""
+    """Returns the output of one process that was never stopped; read-only."""
     with redirect_stdout(io.StringIO()) as said:
         assert call("--config", bench.config("whole"), drawn=True) == 0
     assert "finished at step 24" in said.getvalue()
@@ -159,14 +159,14 @@ READABLE = {
     "controller": {"accuracy": 0.0, "patience": 2, "max_steps": 12},
     "evaluation": {"steps": 3, "pairs": 8, "generate": 4, "max_new_tokens": 8},
 }
-"""With dropout, and text that is scored from the first evaluation on."""
+"""Settings with dropout, where text is scored from the first evaluation on."""
 
 
 SWITCHING = {
     "controller": {"accuracy": 0.0, "patience": 1, "min_delta": 1.0},
     "evaluation": {"steps": 3, "pairs": 8, "generate": 4, "max_new_tokens": 8},
 }
-"""No score exceeds the first by 1, so every stage is fitted at its second evaluation."""
+"""Settings where no score exceeds the first by 1, so every stage ends at its second evaluation."""
 
 DEEPSPEED = {"DS_ACCELERATOR": "cpu", "ACCELERATE_USE_CPU": "false"}
 
@@ -204,12 +204,12 @@ def test_three_stages(whole, bench):
 def test_the_data_is_that_of_the_stage(whole, bench):
     expected = tokens_of_steps(bench.folder / "whole.yaml", 8)
     assert [line["tokens"] for line in lines(whole)] == expected
-    assert len({*expected[:8]} & {*expected[16:]}) == 0  # the stages do differ
+    assert len({*expected[:8]} & {*expected[16:]}) == 0  # the stages differ
     assert all(0 < line["mfu"] < 2 for line in lines(whole))
 
 
 def tokens_of_steps(config: Path, count: int) -> list[int]:
-    """Tokens of the first batches of each stage, from the stage's own pairs."""
+    """Returns the tokens of each stage's first batches, from the stage's own pairs."""
     given = load_settings(str(config), [])
     corpus = Corpus(given.data.uri, given.data.validation, given.data.test)
     encode = PairEncoder(AutoTokenizer.from_pretrained(given.tokenizer), given.max_length)
@@ -238,13 +238,13 @@ def test_a_finished_run_is_finished(whole, bench, capsys):
     assert [(file.read_bytes(), file.stat().st_ino) for file in files] == [
         (text, stat.st_ino) for text, stat in before
     ]
-    # Killed before the model was written, it is written now.
+    # If the run was killed before it wrote the model, a resumed run writes it.
     shutil.rmtree(whole / "model")
     assert call("--config", str(bench.folder / "whole.yaml")) == 0
     assert files[1].read_bytes() == before[1][0]
 
 
-# The same on any number of processes
+# Equal results on any number of processes
 
 
 @pytest.mark.long
@@ -280,17 +280,17 @@ COMPILED = ["zero2_offload", "zero3_offload"]
 
 @dataclass(frozen=True)
 class UnderDeepSpeed:
-    """Runs with the settings of conf/deepspeed. Read only."""
+    """Runs with the settings of conf/deepspeed; read-only."""
 
     outputs: dict[str, Path]
-    """By the name of the settings; the run with zero2 was stopped and went on."""
+    """Outputs by the name of the settings; the run with zero2 was stopped and resumed."""
     refused: subprocess.CompletedProcess
-    """One that was to go on with a checkpoint which says that two processes had saved it."""
+    """A run that should resume from a checkpoint which says that two processes saved it."""
 
 
 @pytest.fixture(scope="module")
 def under_deepspeed(bench) -> UnderDeepSpeed:
-    """All but the run that was stopped come from one process that has imported everything."""
+    """Runs DeepSpeed; all runs except the stopped one share a process, to import once."""
     pytest.importorskip("deepspeed")
     names = ["zero2", "zero3", *(COMPILED if shutil.which("g++") else ())]
     outputs = {name: bench.folder / f"switching-{name}" for name in names}
@@ -298,7 +298,7 @@ def under_deepspeed(bench) -> UnderDeepSpeed:
     own = environment() | DEEPSPEED
     process = start(deepspeed("zero2", "--config", configs["zero2"]), env=own)
     wait_for(lambda: len(lines(outputs["zero2"])) >= 7, "a step of stage 2", process)
-    process.terminate()  # the launcher hands it on
+    process.terminate()  # the launcher passes it on
     said, _ = process.communicate()
     assert f"stopped at step {len(lines(outputs['zero2']))}, whose checkpoint is saved" in said
 
@@ -316,9 +316,10 @@ def under_deepspeed(bench) -> UnderDeepSpeed:
 
 
 def test_zero2_stopped_and_resumed_takes_the_steps_of_one_process(switching, under_deepspeed):
-    """The best weights come back at each switch, or the losses behind it would be others."""
+    """A resumed run under ZeRO-2 must take the same steps; if the best weights were not restored at
+    each switch, later losses would differ."""
     zero2 = under_deepspeed.outputs["zero2"]
-    assert steps(zero2) == steps(switching)  # tokens of each step: the data does switch
+    assert steps(zero2) == steps(switching)  # tokens of each step too: the data does switch
     assert losses(zero2) == pytest.approx(losses(switching), abs=TOLERANCE)
 
 
@@ -326,7 +327,7 @@ def test_zero2_stopped_and_resumed_takes_the_steps_of_one_process(switching, und
 def test_the_other_settings_of_deepspeed_take_the_steps_of_one_process(
     switching, under_deepspeed, name
 ):
-    """And generate, and leave a whole model."""
+    """Other DeepSpeed settings must take the same steps, generate, and leave a whole model."""
     if name not in under_deepspeed.outputs:
         pytest.skip("DeepSpeed compiles its optimiser for the CPU, and there is no g++")
     output = under_deepspeed.outputs[name]
@@ -361,7 +362,7 @@ def test_stages_have_settings_of_their_own(bench):
 
 @pytest.mark.long
 def test_a_compiled_model_takes_the_same_steps(whole, bench):
-    """As far as the learning rates are those of a longer run."""
+    """A compiled model must take the same steps, while learning rates equal the longer run's."""
     torch._dynamo.reset()
     changes = {"curriculum": [[1]], "controller": {"max_steps": 2}}
     config = bench.config("compiled", compile="aot_eager", **changes)
@@ -376,7 +377,7 @@ def test_a_compiled_model_takes_the_same_steps(whole, bench):
 
 
 def kill(command: list[str], output: Path, line: int) -> None:
-    """Starts a run, and kills every process of it once log.jsonl has a line of this number."""
+    """Starts a run, and kills all its processes once log.jsonl has this many lines."""
     process = start(command)
     wait_for(lambda: len(lines(output)) >= line, f"line {line}", process)
     os.killpg(process.pid, signal.SIGKILL)
@@ -386,7 +387,8 @@ def kill(command: list[str], output: Path, line: int) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_to_the_whole_group(bench, number, code):
-    """As a scheduler or Ctrl-C sends it: the workers that encode are in the group too."""
+    """A signal to the whole group, as from a scheduler or Ctrl-C, must end the run cleanly, though
+    it also reaches the encoding workers."""
     output = bench.folder / f"group-{code}"
     endless = {"accuracy": 0.0, "patience": 100_000, "max_steps": 100_000}
     config = bench.config(output.name, workers=2, **READABLE | {"controller": endless})
@@ -402,12 +404,13 @@ def test_a_signal_to_the_whole_group(bench, number, code):
 
 @pytest.mark.long
 def test_a_killed_run_ends_as_one_that_was_not(dropping_out, bench, capsys):
-    """While it lives, a second one in its output is refused."""
+    """A killed run must resume to the same end; while it lives, a second one in its output must be
+    refused."""
     output, config = bench.folder / "killed", bench.config("killed", **READABLE)
     first = start(one_process("--config", config))
     try:
         wait_for(lambda: len(lines(output)) >= 2, "a step of the first stage", first)
-        os.killpg(first.pid, signal.SIGSTOP)  # else it may have ended before the second looks
+        os.killpg(first.pid, signal.SIGSTOP)  # otherwise it may end before the second run looks
         line = refused(capsys, "--config", config)
         assert f"another run writes there, process {first.pid} of " in line
     finally:
@@ -416,7 +419,7 @@ def test_a_killed_run_ends_as_one_that_was_not(dropping_out, bench, capsys):
     kill(one_process("--config", config), output, 17)  # in the second stage
     assert call("--config", config) == 0
     assert steps(output) == steps(dropping_out)
-    assert losses(output) == losses(dropping_out)  # dropout too: to the last bit
+    assert losses(output) == losses(dropping_out)  # with dropout, to the last bit
     assert decisions(output) == decisions(dropping_out)
 
 
@@ -454,7 +457,7 @@ def test_a_process_whose_launcher_is_gone_saves_and_ends(bench):
     process = start([*LAUNCH, "--config_file=conf/accelerate/cpu.yaml", SCRIPT, "--config", config])
     wait_for(lambda: len(lines(output)) >= 2, "step 2", process)
     process.terminate()
-    said, _ = process.communicate()  # until the last that writes there has ended
+    said, _ = process.communicate()  # waits until every process that writes there has ended
     assert f"stopped at step {len(lines(output))}, whose checkpoint is saved" in said
 
 
@@ -504,7 +507,7 @@ def test_a_run_goes_on_from_its_mirror(whole, bench, store, monkeypatch, capsys)
 
 
 def refused(capsys, *arguments: str) -> str:
-    """The only line of standard error of a command that has to be mended."""
+    """Returns the only line of standard error of a command that must fail."""
     capsys.readouterr()
     assert call(*arguments) == 2
     [line] = capsys.readouterr().err.splitlines()
@@ -574,7 +577,7 @@ def test_a_run_starts_from_a_model_that_is_trained(whole, bench):
 
 
 def test_a_run_of_one_stage_and_of_all_together(bench, capsys):
-    """What the curriculum is compared with."""
+    """The baselines of the curriculum must train on one stage, and on all stages together."""
     last = bench.config("last", curriculum=[[3]], controller={"max_steps": 2})
     assert call("--config", last) == 0
     assert "stage 1 (of the data: 3): 120 pairs" in capsys.readouterr().out
@@ -605,13 +608,13 @@ def test_any_sequence_to_sequence_model_with_its_own_tokenizer(bench, capsys, ma
     generator = load_generator(str(written))
     assert generator.candidates(["今天天气很好"], Decoding(max_new_tokens=4)) != [[]]
     for line in lines(bench.folder / name, "history.jsonl"):
-        assert line["score"] is not None or not line["accuracy"]  # of random weights
+        assert line["score"] is not None or not line["accuracy"]  # weights are random
     if make in HUB:
         _writes_what_it_is_told(generator)
 
 
 def _writes_what_it_is_told(generator: Generator) -> None:
-    """No language, no spaces between pieces, and the punctuation of print."""
+    """Asserts that it writes no language token, no spaces between pieces, and print punctuation."""
     [labels] = generator.tokenizer(text_target=[tiny_hub.TEXTS[0]])["input_ids"]
     generator._write = lambda ids, limit, arguments: [[generator._start, *labels]]
     [[one]] = generator.candidates(tiny_hub.TEXTS[:1], Decoding(1))
@@ -621,7 +624,7 @@ def _writes_what_it_is_told(generator: Generator) -> None:
 
 def test_deepspeed_refuses_another_number_of_processes(under_deepspeed):
     done = under_deepspeed.refused
-    assert done.returncode == 1  # accelerate's, for the process's 2
+    assert done.returncode == 1  # accelerate's code, for the process's 2
     assert "saved by 2 processes, but there are 1; DeepSpeed needs the same number" in (done.stderr)
 
 
@@ -639,7 +642,7 @@ def test_an_output_of_other_settings(whole, bench, capsys):
 
 
 def test_denoising_alone(bench):
-    """A model that is to restore sentences, before any pairs: no stage has to follow."""
+    """A run must be able to learn only to restore sentences, with no stage after it."""
     changes = {"curriculum": [], "denoising": {"pairs": True}, "controller": {"max_steps": 2}}
     assert call("--config", bench.config("restore", **changes)) == 0
     [line] = lines(bench.folder / "restore", "history.jsonl")

@@ -1,4 +1,4 @@
-"""Evaluation: figures worked by hand, intervals against a plain bootstrap, counts that close."""
+"""Evaluation: figures by hand, intervals against a plain bootstrap, counts that close."""
 
 import csv
 import json
@@ -26,8 +26,8 @@ from gaixie.udfs.text.normalise import normalise
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "mlqe_pe_en_zh.train.jsonl"
 FINDER = EntityFinder(load_settings(ENTITIES))
 
-# The source, a system and a person. Of the system: a copy, a null, an entity kept of two, a copy but for
-# the width of its comma.
+# The source, a system and a person. The system's rows: a copy, a null, one entity kept of two, a
+# copy except for the width of its comma.
 SOURCES = ["我们昨天在公园看花", "他在看书", "他2024年3月读了《三国》。", "今天，公园很好看"]
 SYSTEM = ["我们昨天在公园看花", None, "他2024年3月读了书。", "今天,公园很好看"]
 HUMAN = ["昨天我们看花在公园", "书他在看", "《三国》他2024年3月读了。", "公园今天很好看"]
@@ -36,7 +36,7 @@ PAIRS = [(source, target) for source, target in zip(SOURCES, HUMAN, strict=True)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> str:
-    """A model that writes what the person writes. Read only."""
+    """Returns a model that writes what the person writes; read-only."""
     return tiny_seq2seq(tmp_path_factory.mktemp("model"), PAIRS)
 
 
@@ -61,7 +61,7 @@ def pairs(tmp_path) -> str:
 
 
 def run(tmp_path: Path, *line: str) -> dict:
-    """evaluation.json of a run with SPScore-zh and Self-BLEU, unless told otherwise."""
+    """Returns evaluation.json of a run, with SPScore-zh and Self-BLEU unless told otherwise."""
     metrics = () if "--metrics" in line else ("--metrics", "self-bleu")
     assert main([*line, *metrics, "--output", str(tmp_path / "out")]) == 0
     return json.loads((tmp_path / "out/evaluation.json").read_text("utf-8"))
@@ -93,13 +93,13 @@ def test_a_system_by_hand(tmp_path, pairs):
     found = system(run(tmp_path, pairs, "--system", "mt", "--system", "human"), "mt")
     assert (found["rows"], found["left_out"]) == (3, 1)
     own = found["measures"]
-    # Rows 1 and 4 are copies, 4 as full-width commas are commas under NFKC: (100 + 0 + 100) / 3, and by
-    # n - 1 sd² = (33.3² + 66.7² + 33.3²) / 2 = 3333.3.
+    # Rows 1 and 4 are copies, row 4 because NFKC makes full-width commas ASCII:
+    # (100 + 0 + 100) / 3, and sd² with n - 1 is (33.3² + 66.7² + 33.3²) / 2 = 3333.3.
     assert own["copies"]["mean"] == pytest.approx(200 / 3)
     assert own["copies"]["sd"] == pytest.approx(math.sqrt(10000 / 3))
-    # Row 3 alone has entities: 2024年3月 kept, 《三国》 not. One row has no sd.
+    # Only row 3 has entities: 2024年3月 is kept, 《三国》 is not. One row has no sd.
     assert own["entities"] == {"mean": 50, "sd": None, "low": 50, "high": 50, "rows": 1}
-    # Row 3 has 15 characters, and 12 in the paraphrase.
+    # Row 3 has 15 characters, its paraphrase 12.
     assert own["length-ratio"]["mean"] == pytest.approx((1 + 12 / 15 + 1) / 3)
     normal = [(normalise(a), normalise(b)) for a, b in zip(SOURCES, SYSTEM, strict=True) if b]
     scores = load_metric("spscore").sentence_scores(Pairs.of(*zip(*normal, strict=True)))
@@ -112,10 +112,10 @@ def test_a_system_by_hand(tmp_path, pairs):
     [
         ("他2024年3月读了《三国》。", "《三国》他2024年3月读了。", 100),
         ("他2024年3月读了《三国》。", "他3月读了《三国》。", 50),
-        ("花了300元,又花了300元", "又花了300元", 100),  # equal entities are one
+        ("花了300元,又花了300元", "又花了300元", 100),  # equal entities count once
         ("买了3台X5手机", "买了13台X5手机", 50),
         ("今天很好看", "公园很好看", math.nan),
-        ("他付了£20n就走", "他付了£20n就走", 100),  # stands in something longer already
+        ("他付了£20n就走", "他付了£20n就走", 100),  # already part of something longer
         ("他付了£20n就走", "他付了就走", 0),
     ],
 )
@@ -158,7 +158,7 @@ def test_intervals_against_a_plain_bootstrap(groups, data, seed):
     draws = [random.integers(len(names), size=len(names)) for _ in range(40)]
     for key, row in scores.items():
         means = []
-        for drawn in draws:  # the rows of every source that was drawn, as often as it was
+        for drawn in draws:  # the rows of each drawn source, as often as it was drawn
             values = [
                 row[place]
                 for name in drawn
@@ -175,7 +175,8 @@ def test_intervals_against_a_plain_bootstrap(groups, data, seed):
 
 
 def test_a_model_and_a_file_of_it(tmp_path, pairs, folder):
-    """The model knows the person's paraphrases by heart; generate.py wrote them to a file before."""
+    """A model and generate.py's file of its output must score alike; the model knows the person's
+    paraphrases by heart."""
     file = str(tmp_path / "written.tsv")
     assert generate.main([folder, pairs, "--output", file, "--n-best", "2"]) == 0
     line = ["--system", "human", "--model", f"now={folder}", "--generations", f"before={file}"]
@@ -188,7 +189,8 @@ def test_a_model_and_a_file_of_it(tmp_path, pairs, folder):
 
 
 def test_counts_close(tmp_path):
-    """Two rows have no source; of the rest the system has no paraphrase of two; a source stands twice."""
+    """Counts must close with two rows without source, two without the system's paraphrase, and a
+    repeated source."""
     columns = {
         "source": [*SOURCES, SOURCES[0], None, "  "],
         "mt": ["甲", None, "\t", "丙", "丁", "戊", "己"],
@@ -255,7 +257,8 @@ def test_the_report(tmp_path, pairs, capsys):
 
 
 def test_metrics_that_need_an_encoder(tmp_path, pairs, monkeypatch, capsys):
-    """Left out in one line each where there is none; with one they stand in the table."""
+    """Without an encoder, metrics that need one must be left out with one line each; with one, they
+    must be in the table."""
     monkeypatch.chdir(tmp_path)
     assert main([pairs, "--system", "human", "--output", str(tmp_path / "out")]) == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if "is left out" in line]

@@ -1,4 +1,4 @@
-"""Generation: entities come back, copies are passed over, batches change nothing, counts close."""
+"""Generation: entities come back, copies are dropped, batches change nothing, counts close."""
 
 import io
 import json
@@ -48,7 +48,7 @@ def one_thread():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> str:
-    """A model that knows PAIRS by heart. Read only."""
+    """Returns a model that knows PAIRS by heart; read-only."""
     return tiny_seq2seq(tmp_path_factory.mktemp("model"), PAIRS)
 
 
@@ -66,7 +66,7 @@ def texts(found) -> list[list[str]]:
     return [[one.text for one in row] for row in found]
 
 
-# What is written
+# Output
 
 
 def test_what_it_learnt(generator):
@@ -76,13 +76,15 @@ def test_what_it_learnt(generator):
 
 
 def test_entities_it_never_saw_come_back(generator):
-    """The model writes <date_1>, <title_1>; the source says what they are."""
+    """Unseen entities must come back from the source, where the model writes <date_1> and
+    <title_1>."""
     found = generator.candidates(["他1998年12月读了《西游记》。"], Decoding())
     assert texts(found) == [["《西游记》他1998年12月读了。"]]
 
 
 def test_an_entity_that_the_source_lacks_is_dropped_and_counted(generator):
-    """<date_1> and <title_1> are tokens of the first target; the table of another source has neither."""
+    """An entity token that the source lacks must be dropped and counted; <date_1> and <title_1> are
+    only in the first pair."""
     [ids] = generator.tokenizer([SOURCES[0]], text_target=[TARGETS[0]])["labels"]
     chosen = generator._chosen("今天很好看", "{}", [ids], Decoding(beams=1))
     assert chosen == {"他读了。": ids}
@@ -90,7 +92,8 @@ def test_an_entity_that_the_source_lacks_is_dropped_and_counted(generator):
 
 
 def test_half_a_character_gives_way(generator):
-    """A model may write any bytes: the first line's are no character, the second's are 晚."""
+    """Bytes that are no character must be dropped, because a model may write any: the first line's
+    are none, the second's are 晚."""
     lines = [
         [generator.tokenizer.convert_tokens_to_ids(f"<0x{byte:02X}>") for byte in data]
         for data in ("晚".encode()[:2], "晚".encode())
@@ -118,7 +121,7 @@ def test_sources_without_text(generator):
 
 
 def test_log_probability_is_the_models_own(generator):
-    """By teacher forcing on one sentence, token by token."""
+    """Log-probability must equal teacher forcing on one sentence, token by token."""
     tokenizer, model = generator.tokenizer, generator.model
     [[one]] = generator.candidates([SOURCES[0]], Decoding())
     batch = tokenizer(SOURCES[0], text_target=TARGETS[0])
@@ -145,7 +148,7 @@ def test_log_probability_in_any_number_of_parts(generator, cells, monkeypatch):
 
 
 def test_n_best_is_in_the_order_of_the_search(generator):
-    """One beam's best is the best of the n; all differ."""
+    """n-best must be in the search's order, all different, with one beam's best first."""
     found = generator.candidates(SOURCES, Decoding(beams=6, n_best=6))
     best = generator.candidates(SOURCES, Decoding(beams=6))
     assert [row[:1] for row in found] == best
@@ -157,7 +160,8 @@ def test_n_best_is_in_the_order_of_the_search(generator):
 
 @pytest.mark.parametrize("beams", [1, 3])
 def test_batches_change_nothing(random_folder, beams):
-    """Sources of many lengths, through a model of random weights, which writes up to its limits."""
+    """Batches must not change the output; tested with sources of many lengths and a random model,
+    which writes up to its limits."""
     sources = ["".join(SOURCES[: n % 5 + 1]) * (n % 2 + 1) for n in range(10)]
     runs = []
     for batch_size in (1, 8):
@@ -168,7 +172,8 @@ def test_batches_change_nothing(random_folder, beams):
 
 
 def test_samples(generator):
-    """Repeated by their seed, another seed draws others; the likeliest first, and torch's own state stays."""
+    """A seed must repeat its samples, and another draw others; the likeliest come first, and
+    torch's own state stays."""
     drawn = Decoding(sample=True, temperature=3.0, n_best=5, seed=1)
     state = torch.get_rng_state()
     found = generator.candidates(SOURCES, drawn)
@@ -184,7 +189,8 @@ def test_samples(generator):
 
 
 def test_limits_of_length(random_folder, generator):
-    """A source beyond the model's positions is cut and counted; a paraphrase ends at its limit."""
+    """A source beyond the model's positions must be cut and counted, and a paraphrase must end at
+    its limit."""
     one = load_generator(random_folder)
     one.candidates(["看花" * POSITIONS, "看花"], Decoding(beams=1))
     assert one.counts["cut"] == 1
@@ -247,7 +253,7 @@ def test_every_format(folder, tmp_path, capsys, kind, out):
     rows = read_output(output)
     by_source = {number: list(group) for number, group in groupby(rows, lambda row: row["row"])}
     assert list(by_source) == list(range(1, len(sources) + 1))
-    null = out == "tsv" or kind in ("jsonl", "parquet")  # lines do not tell empty from null
+    null = out == "tsv" or kind in ("jsonl", "parquet")  # text lines cannot tell empty from null
     nothing = dict.fromkeys(rows[0])
     assert by_source.pop(2) == [{**nothing, "row": 2, "source": None if null else ""}]
     assert [group[0]["paraphrase"] for group in by_source.values()] == TARGETS
@@ -271,7 +277,8 @@ def test_every_format(folder, tmp_path, capsys, kind, out):
 
 
 def test_ranked_by_spscore(folder, tmp_path, capsys):
-    """The same candidates of each sentence, the highest score first; paper scores what core does not."""
+    """Ranking must keep each sentence's candidates, highest score first; tier paper scores what
+    core does not."""
     (tmp_path / "in.txt").write_text("\n".join(SOURCES) + "\n", "utf-8")
     line = [folder, str(tmp_path / "in.txt"), "--n-best", "4", "--output"]
     assert main([*line, str(tmp_path / "model.jsonl")]) == 0
@@ -370,7 +377,7 @@ def test_ctrl_c_is_one_line(folder, tmp_path, monkeypatch, capsys):
 
 
 def test_ctrl_c_while_a_script_imports(tmp_path):
-    """The imports take seconds, and each would show a trace of its own."""
+    """Ctrl-C during the imports, which take seconds, must print no trace."""
     (tmp_path / "torch.py").write_text("import signal; signal.raise_signal(signal.SIGINT)")
     own = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
     command = [sys.executable, "training/generate.py", "--help"]

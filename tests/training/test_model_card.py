@@ -1,4 +1,4 @@
-"""The card of a model and the folder to upload: what is in them, and what must not be."""
+"""The card of a model and the folder to upload: what must be in them, and what must not."""
 
 import getpass
 import json
@@ -51,7 +51,7 @@ def history(stage: int, evaluation: int, step: int, **changes) -> dict:
 
 @pytest.fixture(scope="module")
 def output(tmp_path_factory) -> Path:
-    """What a training left, in a folder whose name is nobody's business. Read only."""
+    """Returns the output of a training, in a folder whose name must not leak; read-only."""
     folder = tmp_path_factory.mktemp("secret")
     run = folder / "runs/monday"
     run.mkdir(parents=True)
@@ -86,7 +86,7 @@ def output(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def evaluation(output, tmp_path_factory) -> Path:
-    """What evaluate.py left of that model. Read only."""
+    """Returns evaluate.py's output for that model; read-only."""
     folder = tmp_path_factory.mktemp("measured")
     pq.write_table(pa.table({"source": SOURCES, "human": HUMAN}), folder / "held-out.parquet")
     line = [str(folder / "held-out.parquet"), "--system", "human", "--metrics", "self-bleu"]
@@ -118,7 +118,8 @@ def test_the_facts(output):
 
 
 def test_the_folder(output, evaluation, tmp_path, capsys):
-    """Model, tokenizer, card and settings, nothing else; and nothing in them of this machine."""
+    """The folder must have model, tokenizer, card and settings, nothing else, and nothing about
+    this machine."""
     folder = tmp_path / "upload"
     line = [str(output / "model"), "--evaluation", str(evaluation), "--folder", str(folder)]
     assert main(line) == 0
@@ -139,7 +140,7 @@ def test_the_folder(output, evaluation, tmp_path, capsys):
     weights = AutoModelForSeq2SeqLM.from_pretrained(folder).num_parameters()
     assert f"{weights:,} weights" in text
     again = tmp_path / "again"
-    assert main([str(folder), "--folder", str(again)]) == 0  # it needs nothing beside it
+    assert main([str(folder), "--folder", str(again)]) == 0  # the folder is enough by itself
     assert read_training(again) == read_training(folder)
     capsys.readouterr()
     assert main(line) == 2

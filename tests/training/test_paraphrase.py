@@ -1,4 +1,4 @@
-"""gaixie paraphrase as its users call it."""
+"""gaixie paraphrase must work as its users call it."""
 
 import json
 import os

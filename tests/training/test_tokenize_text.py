@@ -1,4 +1,4 @@
-"""The command: make, show, file and report, on a small corpus."""
+"""The command tokenize_text on a small corpus: make, show, file and report."""
 
 import json
 
@@ -46,7 +46,7 @@ def test_characters_of_words_left_out_are_tokens(folder, tmp_path, capsys):
     assert main(["show", made, "我们在公园"]) == 0
     shown = capsys.readouterr().out.splitlines()[0].split()
     assert [shown[0], *shown[-2:]] == ["我们", "公", "园"]
-    assert "<0xE5>" in shown  # 在 is in no word
+    assert "<0xE5>" in shown  # no word has 在
     assert main([*line, "--common-characters"]) == 0
     capsys.readouterr()
     assert main(["show", made, "我们在公园"]) == 0
@@ -54,11 +54,12 @@ def test_characters_of_words_left_out_are_tokens(folder, tmp_path, capsys):
 
 
 def test_the_first_level_of_gb_2312():
-    """Its first and last characters, in the order of their readings, and its size."""
+    """The first level of GB 2312 must have the right size, first and last characters, in the order
+    of readings."""
     level = gb2312_level_1()
     assert len(level) == 3_755
     assert {"啊", "阿", "座", "做"} <= level
-    assert "亍" not in level  # with which the second level begins
+    assert "亍" not in level  # the first of the second level
 
 
 def test_show_a_pair(folder, capsys):
@@ -94,7 +95,8 @@ def test_a_file(folder, tmp_path, kind, processes):
 
 
 def test_pairs(folder, tmp_path, capsys):
-    """Of the sources' date, title and money, the first two stand in the paraphrases too."""
+    """The report must count that of date, title and money in the sources, the paraphrases have the
+    first two."""
     rows = [(TEXTS[0], "《三国》这本书,他是2024年3月读的"), (TEXTS[1], "昨天我们去公园看花")]
     lines = ["source,paraphrase", *(f'"{source}","{target}"' for source, target in rows)]
     (tmp_path / "pairs.csv").write_text("\n".join(lines), "utf-8")

@@ -1,4 +1,4 @@
-"""Which pairs a stage learns from: floors, partners, weights, degrees."""
+"""A stage must learn from the right pairs: floors, partners, weights, degrees."""
 
 from collections import Counter
 from itertools import takewhile
@@ -33,14 +33,17 @@ def chosen(seed: int = 0, **settings) -> list[str]:
 
 
 def test_floors():
-    """A pair without a judgement is passed over."""
+    """Pairs below a floor must be left out, and pairs without that judgement too."""
     assert chosen(min_meaning=0.7) == ["1", "4", "5"]
     assert chosen(min_meaning=0.7, min_fluency=0.5) == ["1", "5"]
     assert columns_of(PairSettings(min_fluency=0.5)) == ["fluency"]
 
 
 def test_paraphrases_that_copy():
-    """Words: the second shares three of four with its source, in order; the third none."""
+    """Paraphrases above the Self-BLEU limit must be left out.
+
+    The second shares three of four words with its source, in order; the third shares none.
+    """
     source = ["我们今天去公园看花"] * 3
     rows = {
         "source": source,
@@ -71,14 +74,18 @@ def test_partners(sources, most, seed):
 
 
 def test_degrees():
-    """By the mean of the two judgements of change: 0.08, 0.15, 0.22 and 0.3 begin the next."""
+    """The mean of the two judgements of change gives the degree; 0.08, 0.15, 0.22 and 0.3 begin the
+    next degree."""
     change = np.array([0.0, 0.079, 0.08, 0.16, 0.22, 0.29, 0.3, 1.0])
     assert degree_of(change, change).tolist() == [1, 1, 2, 3, 4, 4, 5, 5]
     assert degree_of(np.array([0.0]), np.array([0.5])).tolist() == [4]
 
 
 def test_the_mix_is_a_share_of_what_is_above_the_floors(tmp_path: Path):
-    """200 pairs of stage 2, all above; of stage 1 every other one: a fifth are 50 of them."""
+    """The mix must be a share of pairs above the floors, not of all.
+
+    All 200 pairs of stage 2 are above, and half of stage 1; a fifth of the epoch is 50 of these.
+    """
     tables = {}
     for stage, meanings in ((1, [0.1, 0.9] * 100), (2, [0.9] * 200)):
         names = [f"第{stage}级第{k}句,{meaning}" for k, meaning in enumerate(meanings)]

@@ -1,4 +1,4 @@
-"""Denoising: what is hidden and moved, and plain sentences in the place of pairs."""
+"""Denoising: which tokens are hidden and moved, and plain sentences in place of pairs."""
 
 from collections import Counter
 from itertools import islice, pairwise, takewhile
@@ -18,7 +18,7 @@ from gaixie.training.data.stage_data import Position, StageStream
 from gaixie.training.modeling.vocabulary import MASK
 from gaixie.training.settings import DenoisingSettings, Noise, StreamSettings
 
-FIRST = 100  # of the ids of the tests, above the special tokens
+FIRST = 100  # first id of the tests, above the special tokens
 tokens = st.integers(0, 80).map(lambda count: [*range(FIRST, FIRST + count)])
 seeds = st.integers(0, 2**63 - 1)
 
@@ -48,7 +48,8 @@ def test_the_shuffle_loses_nothing(ids, seed):
 
 
 def test_about_the_share_is_hidden():
-    """Of 1,000 sentences of 40 tokens: spans that overlap take a little off the 30 %."""
+    """About 30 % of the tokens must be hidden, a little less because spans overlap; measured on
+    1,000 sentences of 40 tokens."""
     hidden = [
         40 - sum(t != MASK for t in add_noise(Noise(shuffle=0), [*range(9, 49)], k))
         for k in range(1000)
@@ -58,7 +59,7 @@ def test_about_the_share_is_hidden():
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory) -> Corpus:
-    """Sixty pairs of twenty groups: the sentences name their group."""
+    """Returns sixty pairs of twenty groups, whose sentences name their group."""
     folder = tmp_path_factory.mktemp("root") / "runs/monday"
     numbers = [k // 3 for k in range(60)]
     table = pa.table(
@@ -78,7 +79,7 @@ def groups_of(texts) -> set[str]:
 
 
 def test_no_group_is_on_both_sides(corpus):
-    """The sources of a group differ, and would be parted by a split of sources."""
+    """No group may be on both sides; a split by source would separate its different sources."""
     sides = {}
     for split in ("train", "validation", "test"):
         parts = [corpus.read(group, split) for group in corpus.groups(1)]

@@ -1,4 +1,5 @@
-"""The loader: every training pair once, one order for any number of ranks, resumed at any batch."""
+"""The loader must give every training pair once, in one order for any number of ranks, and resume
+at any batch."""
 
 import json
 import multiprocessing
@@ -31,7 +32,7 @@ ROWS_A_GROUP = 20
 
 
 def sentences(stage: int, count: int, origin: str = "parallel") -> list[Pair]:
-    """Pairs of different lengths; every third source has two pairs."""
+    """Returns pairs of different lengths; every third source has two pairs."""
     found = []
     for k in range(count):
         source = f"{origin}第{k - (k % 3 == 2)}句在第{stage}级，山里的春天来得很" + "晚" * (
@@ -42,7 +43,7 @@ def sentences(stage: int, count: int, origin: str = "parallel") -> list[Pair]:
 
 
 def write_run(root: Path, run_id: str, stages: dict[int, dict[str, list[Pair]]]) -> str:
-    """A run as jobs/score_corpus.py publishes it: two files for an origin and stage; its URI."""
+    """Publishes a run like jobs/score_corpus.py, two files per origin and stage. Gives the URI."""
     folder = root / "runs" / run_id
     files = []
     for stage, origins in stages.items():
@@ -71,7 +72,7 @@ STAGES = {
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> str:
-    """A published run of two stages. Read only."""
+    """Returns the URI of a published run of two stages; read-only."""
     return write_run(tmp_path_factory.mktemp("root"), "monday", STAGES)
 
 
@@ -97,7 +98,8 @@ def pairs(batches) -> list[Pair]:
 
 
 def test_stages_together_are_the_pairs_of_all(run):
-    """One stage of training on two of the data; its validation pairs are of both, in proportion."""
+    """A stage of training on two stages of the data must have the pairs of both, and validation
+    pairs in proportion."""
     both = stream(run, batch_size=1, curriculum=((1, 2),))
     held_out = both.held_out("validation", 1_000).to_pylist()
     apart = {(row["source"], row["paraphrase"]) for row in held_out}
@@ -110,7 +112,7 @@ def test_stages_together_are_the_pairs_of_all(run):
     assert both.rows == len(pairs_of(1) + pairs_of(2))
     assert sorted(found) == sorted({*pairs_of(1), *pairs_of(2)} - apart - test)
     blocks = [pair in pairs_of(2) for pair in found]
-    assert len([*groupby(blocks)]) > 4  # mixed, not one behind the other
+    assert len([*groupby(blocks)]) > 4  # mixed, not one after the other
     few = [(row["source"], row["paraphrase"]) for row in both.held_out("validation", 9).to_pylist()]
     assert len(few) == 9
     assert {*few} <= apart
@@ -208,7 +210,8 @@ def test_workers_take_turns(run, given, workers):
 @hypothesis.settings(examples, max_examples=8)
 @given(st.fixed_dictionaries(GIVEN))
 def test_resumes_at_every_batch(run, given):
-    """Two epochs and more, where batches are of 4 pairs."""
+    """Resuming at any batch must give the same batches; tested over two epochs of batches of 4
+    pairs."""
     one = stream(run, 2, **given)
     whole = [*islice(one.batches(), 45)]
     for place in range(42):
@@ -236,7 +239,7 @@ def test_another_number_of_ranks_goes_on_in_the_same_order(run, before, after):
         assert sorted(found) == sorted(pairs([batch]))
 
 
-# Batches of like length
+# Batches of similar length
 
 
 @given(
@@ -245,7 +248,7 @@ def test_another_number_of_ranks_goes_on_in_the_same_order(run, before, after):
     st.integers(0, 9),
 )
 def test_batches_are_of_like_length(lengths, size, seed):
-    """Whole batches of different rows, none of which reaches into the lengths of another."""
+    """Batches must be whole, of distinct rows, and their ranges of lengths must not overlap."""
     source, paraphrase = np.array(lengths, int).reshape(-1, 2).T
     batches = cut_batches(source, paraphrase, size, np.random.default_rng(seed))
     rows = [row for batch in batches for row in batch.tolist()]
@@ -261,7 +264,8 @@ def test_batches_are_of_like_length(lengths, size, seed):
 
 
 def test_a_share_of_earlier_stages(run):
-    """Of n pairs of the stage and m of earlier ones, m / (n + m) = 0.25: m = n / 3."""
+    """A share of 0.25 must mix m earlier pairs into n of the stage so that m / (n + m) = 0.25, or
+    m = n / 3."""
     mixed = stream(run, 2, mix=0.25, batch_size=1, block_rows=10_000)
     found = pairs(epoch(mixed))
     own = pairs(epoch(stream(run, 2, batch_size=1)))
@@ -270,7 +274,7 @@ def test_a_share_of_earlier_stages(run):
     assert len(earlier) == round(len(own) / 3)
     train = {*pairs(epoch(stream(run, 1, batch_size=1)))}
     assert len({*earlier}) == len(earlier)
-    assert {*earlier} <= train  # nothing of validation and test comes in through them
+    assert {*earlier} <= train  # they bring in nothing of validation and test
     assert pairs(epoch(mixed)) == found
     assert {*pairs(epoch(mixed, 1))} != {*found}
 
@@ -282,13 +286,13 @@ def test_worker_processes_give_the_same(run):
     alone, helped = (StageLoader(stream(run), workers=workers) for workers in (0, 2))
     first = [*islice(alone, 30)]
     assert [*islice(helped, 30)] == first
-    assert helped.state_dict() == alone.state_dict()  # not what workers have fetched ahead
-    assert [*islice(helped, 50)] == [*islice(alone, 50)]  # over the end of the epoch
+    assert helped.state_dict() == alone.state_dict()  # without what workers fetched ahead
+    assert [*islice(helped, 50)] == [*islice(alone, 50)]  # past the end of the epoch
     assert alone.position.epoch == 1
 
 
 def test_a_worker_whose_batch_is_half_fetched_says_nothing(capfd):
-    """Ctrl-C may come while the run connects to a worker to fetch a batch."""
+    """A worker must stay silent if Ctrl-C comes while the run connects to it to fetch a batch."""
 
     def worker(answers) -> None:
         _end_quietly(0)
@@ -297,7 +301,7 @@ def test_a_worker_whose_batch_is_half_fetched_says_nothing(capfd):
         with socket.socket(socket.AF_UNIX) as half:
             half.connect(address)
             half.recv(4)
-        os.close(resource.detach())  # served after the half one
+        os.close(resource.detach())  # served after the broken connection
         answers.send("served")
 
     here, there = multiprocessing.Pipe()
@@ -327,7 +331,8 @@ def encode():
 
 
 def test_encoded_pairs(encode):
-    """As the tokenizer's own padding; labels alike, but with a value that the loss passes over."""
+    """Padding must equal the tokenizer's own; labels are padded with a value that the loss
+    ignores."""
     source = ["他2024年3月去了山里", "春天"]
     paraphrase = ["2024年3月他在山里", "春天来了，春天来了"]
     batch = encode(source, paraphrase)
@@ -369,7 +374,7 @@ def test_from_an_object_store(run, store, monkeypatch):
 
 
 def three_parts(corpus: Corpus, stage: int) -> list[list[Pair]]:
-    """Training, validation and test pairs of a stage, sorted."""
+    """Returns the training, validation and test pairs of a stage, sorted."""
     train = epoch(StageStream(corpus, stage, StreamSettings(batch_size=1)))
     tables = [corpus.held_out(stage, split, 10_000).to_pydict() for split in SPLITS[1:]]
     held_out = [zip(table["source"], table["paraphrase"], strict=True) for table in tables]
@@ -392,7 +397,7 @@ def test_a_release_without_splits_is_split_as_a_run(run, tmp_path):
         assert three_parts(release, stage) == three_parts(Corpus(run, 0.1, 0.1), stage)
 
 
-# What a user can get wrong: one line
+# A user's mistakes give one line
 
 
 def fails(error: type[Exception], message: str):
@@ -401,7 +406,8 @@ def fails(error: type[Exception], message: str):
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_too_few_pairs_once_validation_is_apart(tmp_path, workers):
-    """Of five pairs of one source all are on one side, here validation's."""
+    """One line must say so if no pair is left to train on: five pairs of one source are all in
+    validation."""
     pairs = [("同一句话，说了五次", f"第{k}种说法") for k in range(5)]
     uri = write_run(tmp_path, "small", {1: {"human": pairs}})
     corpus = Corpus(uri, validation=0.9999, test=0)
@@ -425,7 +431,7 @@ def test_a_file_that_is_gone(run, tmp_path):
     message = f"{file}: the manifest names this file, but it does not exist"
     with fails(FileNotFoundError, message):
         stream(str(copy), 2)
-    with fails(FileNotFoundError, message):  # gone while it is read
+    with fails(FileNotFoundError, message):  # deleted while it is read
         [*islice(one.batches(), 20)]
     assert next(stream(str(copy), 1).batches())
 

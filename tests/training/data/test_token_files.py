@@ -1,4 +1,4 @@
-"""Tokens in files: the batches of the texts, made once, whatever is killed while they are made."""
+"""Token files must give the same batches as texts, and be made once, whatever is killed."""
 
 import multiprocessing
 import os
@@ -29,7 +29,7 @@ FORK = multiprocessing.get_context("fork")
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory) -> Corpus:
-    """Two stages of 90 and 60 pairs, judged."""
+    """Returns a corpus with judgements: two stages of 90 and 60 pairs."""
     folder = tmp_path_factory.mktemp("root") / "runs/monday"
     tables = {}
     for stage, count in ((1, 90), (2, 60)):
@@ -47,7 +47,7 @@ def tokenizer(tmp_path_factory) -> EntityAlignedTokenizer:
 
 
 class Counting(PairEncoder):
-    """Counts the files for which it has made tokens."""
+    """Counts the files for which it makes tokens."""
 
     calls = 0
 
@@ -58,7 +58,7 @@ class Counting(PairEncoder):
 
 @pytest.fixture
 def encode(tokenizer, monkeypatch) -> Counting:
-    """Some sentences are longer than it takes; a file has ten pairs."""
+    """Returns a counting encoder; some sentences exceed its limit, and a file has ten pairs."""
     monkeypatch.setattr(token_files, "ROWS", 10)
     return Counting(tokenizer, max_length=24)
 
@@ -72,7 +72,7 @@ KINDS = ["pairs", "degrees and a mix", "noise"]
 
 
 def kind_of(kind: str, corpus: Corpus, tokenizer) -> tuple[Corpus, dict, PairEncoder]:
-    """Corpus, settings of the stream and encoder."""
+    """Returns the corpus, the stream's settings and the encoder of a case."""
     if kind == "noise":
         noise = DenoisingSettings()
         return Sentences(corpus, noise), {}, PairEncoder(tokenizer, 24, 8, noise)
@@ -83,7 +83,8 @@ def kind_of(kind: str, corpus: Corpus, tokenizer) -> tuple[Corpus, dict, PairEnc
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("kind", KINDS)
 def test_batches_are_those_of_the_texts(corpus, tokenizer, encode, tmp_path, kind, workers):
-    """Over two epochs, from the middle on, on two ranks; and what is counted with them."""
+    """Batches and counts must equal those of the texts, over two epochs, from the middle, on two
+    ranks."""
     data, given, own = kind_of(kind, corpus, tokenizer)
     start, count = Position(0, 1, 1), 24
     labels = [0] * count
@@ -109,11 +110,12 @@ def test_batches_are_those_of_the_texts(corpus, tokenizer, encode, tmp_path, kin
             assert work.tokens == tokens
         last = next(islice(texts.batches(start), count - 1, None))
         assert loader.position == last.next
-    assert [work.labels for work in found] == labels  # of both ranks
+    assert [work.labels for work in found] == labels  # on both ranks
 
 
 def test_files_are_made_once(corpus, encode, tmp_path):
-    """A stage that is mixed in has its files already, and so has another run's of the same sentences."""
+    """Existing files must be reused, also for a stage that is mixed in and by another run with the
+    same sentences."""
     first = stream(corpus, TokenFiles(tmp_path, encode))
     batches = [*islice(first.batches(), 20)]
     assert batches[-1].next.epoch > 0
@@ -138,7 +140,8 @@ def tokens_of(files: TokenFiles, corpus: Corpus, turn: float = 0.0) -> list[list
 
 
 def test_processes_share_the_work(corpus, encode, tmp_path):
-    """They begin at the same file, so each waits for the other all the time."""
+    """Two processes must make each file once; both begin at the same file and wait for each
+    other."""
 
     def make(answers) -> None:
         tokens = tokens_of(TokenFiles(tmp_path, encode), corpus)
@@ -156,7 +159,7 @@ def test_processes_share_the_work(corpus, encode, tmp_path):
 
 
 def test_a_maker_that_is_killed_gives_way(corpus, encode, tmp_path):
-    """In the middle of a file, of which some is written."""
+    """If a process is killed in the middle of a file, the next must replace the half file."""
 
     def make(answers) -> None:
         files = TokenFiles(tmp_path, encode)
@@ -216,7 +219,7 @@ def test_a_damaged_file_is_named(corpus, encode, tmp_path):
 
 
 def test_ahead_breaks_off_where_it_may():
-    """Closed, it does not wait for the whole of what comes next."""
+    """Closing must not wait until the next item is complete."""
     begun = []
 
     def items():

@@ -1,4 +1,4 @@
-"""What a run computes with: precision by the settings or the device, and the tracker of its curves."""
+"""The precision of a run, by its settings or the device, and the tracker of its curves."""
 
 import sys
 from types import SimpleNamespace
@@ -20,7 +20,7 @@ from gaixie.training.settings import Settings
 )
 def test_precision(capability, expected):
     assert Precision.of("auto", "auto", capability) == (expected, expected)
-    assert Precision.of(True, False, capability) == (True, False)  # what is given counts
+    assert Precision.of(True, False, capability) == (True, False)  # settings win
 
 
 def test_the_lowest_of_several_gpus(monkeypatch):
@@ -56,7 +56,8 @@ def settings(tmp_path, tracker: str | None) -> Settings:
 
 @pytest.mark.parametrize(("given", "mode"), [(None, "offline"), ("online", "online")])
 def test_wandb_stays_offline_unless_told(tmp_path, monkeypatch, given, mode):
-    """By accelerate's own tracker, over a package of which only init is looked at."""
+    """wandb must stay offline unless the user says otherwise; tested through accelerate's tracker,
+    with a fake package."""
     called = {}
     monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=called.update))
     monkeypatch.delenv("WANDB_MODE", raising=False)

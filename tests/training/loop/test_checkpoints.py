@@ -1,4 +1,5 @@
-"""Checkpoints: whole or not there, pruned but for the best, found again, refused where they do not fit."""
+"""Checkpoints must be whole, pruned except the best, found again, and refused if they do not
+fit."""
 
 import json
 import threading
@@ -18,7 +19,7 @@ IDENTITY = {"seed": 13, "model.config.d_model": 32}
 
 @pytest.fixture
 def accelerator():
-    """One process on the CPU, with a model of which a test can tell the weights."""
+    """Returns an accelerator with one CPU process and a model whose weights a test can read."""
     one = accelerate.Accelerator(cpu=True)
     model = torch.nn.Linear(1, 1)
     model = one.prepare(model)
@@ -41,7 +42,7 @@ def set_weight(accelerator, value: float) -> None:
 
 
 def save(of: Checkpoints, *steps: RunState) -> None:
-    """Each step's weight is its number."""
+    """Saves checkpoints in which each step's weight is its number."""
     of.folder.parent.mkdir(exist_ok=True)
     for one in steps:
         set_weight(of.accelerator, one.step)
@@ -122,7 +123,7 @@ def test_a_mirror_holds_the_same_and_gives_it_back(accelerator, tmp_path, admin)
     other.load(1)
     assert accelerator.model.weight.item() == 1
 
-    storage.delete(f"{mirror}/checkpoints/step-00000004/{COMPLETE}")  # as if the upload was cut
+    storage.delete(f"{mirror}/checkpoints/step-00000004/{COMPLETE}")  # as if the upload broke off
     third = checkpoints(accelerator, tmp_path / "third", mirror=mirror)
     (tmp_path / "third").mkdir()
     assert third.find(True) == state(3, 1)
@@ -144,7 +145,8 @@ def test_a_store_that_fails_is_reported_and_training_goes_on(
 
 
 def test_no_step_waits_for_a_slow_mirror(accelerator, tmp_path, monkeypatch):
-    """Three checkpoints are written while the first is still on its way; the end brings the rest."""
+    """Steps must not wait for a slow mirror: two more checkpoints are written while the first is
+    copied, and the end copies the rest."""
     mirror, copy = tmp_path / "mirror", storage.copy
     may_go_on, asked = threading.Event(), threading.Event()
 
@@ -159,7 +161,7 @@ def test_no_step_waits_for_a_slow_mirror(accelerator, tmp_path, monkeypatch):
     save(of, state(1))
     assert asked.wait(60)
     save(of, state(2), state(3))
-    assert names(tmp_path / "here") == ["step-00000001", "step-00000003"]  # the first is being read
+    assert names(tmp_path / "here") == ["step-00000001", "step-00000003"]  # the first is in use
     may_go_on.set()
     of.close()
     assert names(mirror) == ["step-00000003"]

@@ -1,4 +1,4 @@
-"""The curriculum's state machine: every path of the figure by hand, and against a plain reference."""
+"""The curriculum's state machine must follow every path of the figure, and a plain reference."""
 
 from itertools import pairwise
 
@@ -21,7 +21,7 @@ from gaixie.training.settings import ControllerSettings
 
 
 def follow(settings: ControllerSettings, evaluations, state: State | None = None):
-    """(last state, decisions) over evaluations (step, seconds, accuracy, score), until the finish."""
+    """Returns (last state, decisions) after evaluations (step, seconds, accuracy, score)."""
     state, decisions = state or State(), []
     for one in evaluations:
         if state.finished:
@@ -32,22 +32,22 @@ def follow(settings: ControllerSettings, evaluations, state: State | None = None
 
 
 def steps(*values: tuple[float, float | None]):
-    """Evaluations after every 10 steps and 5 seconds, from (accuracy, score)."""
+    """Returns evaluations every 10 steps and 5 seconds, from (accuracy, score)."""
     return [(10 * k, 5.0 * k, *one) for k, one in enumerate(values, 1)]
 
 
 def test_all_of_the_figure():
     settings = ControllerSettings(stages=2, patience=2, min_delta=0.01)
     values = [
-        (0.2, None),  # not readable: the score is not asked for
-        (0.5, 0.9),  # nor used where it is given: the threshold has to be exceeded
+        (0.2, None),  # not readable: no score is needed
+        (0.5, 0.9),  # nor used: accuracy must exceed the threshold
         (0.501, 0.40),
-        (0.7, 0.405),  # better, but by no more than min_delta
+        (0.7, 0.405),  # better, but only by min_delta
         (0.7, 0.45),
         (0.7, 0.46),  # exactly min_delta or less: 1st miss
-        (0.4, 0.99),  # not readable again: no miss
+        (0.4, 0.99),  # not readable: no miss
         (0.7, 0.44),  # 2nd miss in a row
-        (0.6, 0.10),  # stage 2: its first score is its best, whatever stage 1 had
+        (0.6, 0.10),  # stage 2: its first score is its best, whatever stage 1's was
         (0.6, 0.10),
         (0.6, 0.09),
     ]
@@ -107,7 +107,7 @@ SETTINGS = st.builds(
     max_steps=st.none() | st.integers(1, 60),
     max_seconds=st.none() | st.floats(0.1, 60),
 )
-# Few distinct values, so that ties and edges come up.
+# Few distinct values, so that ties and edges occur.
 SCORES = st.sampled_from([0.0, 0.1, 0.15, 0.2, 0.5, 0.8]) | st.floats(-1, 2)
 
 
@@ -124,9 +124,9 @@ def histories(draw):
 
 
 def stages_of(settings: ControllerSettings, history) -> list[int]:
-    """The stage of each evaluation up to the finish, from the whole history: the plain reference.
+    """Returns the stage of each evaluation from the whole history, as a plain reference.
 
-    A stage is the shortest stretch of evaluations after the one before it that has a reason to end.
+    A stage is the shortest stretch of evaluations, after the previous stage, with a reason to end.
     """
     stages: list[int] = []
     for stage in range(1, settings.stages + 1):
@@ -141,7 +141,7 @@ def stages_of(settings: ControllerSettings, history) -> list[int]:
 
 def ends(settings: ControllerSettings, stretch, step: int, seconds: float) -> bool:
     scores = [score for _, _, accuracy, score in stretch if accuracy > settings.accuracy]
-    places = [0]  # of the bests among the readable scores
+    places = [0]  # places of successive bests among readable scores
     for k, score in enumerate(scores):
         if k and score > scores[places[-1]] + settings.min_delta:
             places.append(k)

@@ -1,4 +1,4 @@
-"""An optimiser step: a gradient that is not finite changes nothing; learning rates by group."""
+"""An optimiser step: infinite gradients, micro-batches, losses, learning rates, two ranks."""
 
 import math
 from contextlib import nullcontext
@@ -52,7 +52,7 @@ def folder(tmp_path_factory) -> str:
 def work(
     tokenizer, own: slice = slice(None), micro_pairs: int = 8, micro_tokens: int | None = None
 ) -> Work:
-    """What a rank does with the pairs."""
+    """Returns a rank's work on the pairs."""
     rows = PairEncoder(tokenizer).tokens(*PAIRS)
     lengths = np.array([[len(ids) for ids in side] for side in rows]).T
     return MicroBatches(PairEncoder(tokenizer), micro_pairs, micro_tokens)(
@@ -61,9 +61,9 @@ def work(
 
 
 def prepared(folder: str, **settings):
-    """(accelerator, model, optimiser, a step that may be taken)."""
+    """Returns a model, its optimiser, and a function that takes a step."""
     torch.set_num_threads(1)
-    load_generator.__globals__["_load"].cache_clear()  # a model of its own
+    load_generator.__globals__["_load"].cache_clear()  # so that the model is not shared
     generator = load_generator(folder)
     given = {"weight_decay": 0.01, "learning_rate": 0.01, "encoder_learning_rate": 1.0} | settings
     accelerator = accelerate.Accelerator(cpu=True)
@@ -83,7 +83,8 @@ def weights(model) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("value", [math.inf, math.nan])
 def test_a_gradient_that_is_not_finite_changes_nothing(folder, value):
-    """Not the weights, and not what the optimiser remembers: the next step is as if it had not been."""
+    """A gradient that is not finite must change neither weights nor the optimiser's state: the next
+    step must be as without it."""
     expected, _, step = prepared(folder)
     step()
     model, _, step = prepared(folder)
@@ -100,7 +101,10 @@ def test_a_gradient_that_is_not_finite_changes_nothing(folder, value):
 
 
 def plain_step(folder: str, **cut: int) -> tuple[Done, list[torch.Tensor]]:
-    """A step of plain gradient descent, and the weights that it leaves. Adam would divide by tiny gradients."""
+    """Takes a step of plain gradient descent; Adam would divide by tiny gradients.
+
+    Returns the step and the weights after it.
+    """
     load_generator.__globals__["_load"].cache_clear()
     generator, accelerator = load_generator(folder), accelerate.Accelerator(cpu=True)
     optimizer = torch.optim.SGD(generator.model.parameters(), lr=0.1, fused=True)
@@ -125,7 +129,8 @@ lengths = st.tuples(st.integers(2, 30), st.integers(2, 30))
 
 @given(st.lists(lengths, min_size=1, max_size=40), st.integers(1, 9), st.integers(1, 200))
 def test_micro_batches_are_within_bounds(rows, pairs, tokens):
-    """Of two ranks, which cut at the same pairs; only a pair that is longer alone is above the bound."""
+    """Micro-batches must be within bounds, except for a single longer pair, and two ranks must cut
+    at the same pairs."""
     rows = [*rows, *reversed(rows)]
     cuts = []
     for rank in (0, 1):
@@ -146,14 +151,15 @@ def test_micro_batches_are_within_bounds(rows, pairs, tokens):
 
 
 def test_a_step_asks_the_device_nothing(folder):
-    """Each question is a wait for all that was asked of it before. The padding is hidden all the same."""
+    """A step must not read values from the device, because each read waits for all queued work.
+    Padding must still be hidden."""
     _, _, step = prepared(folder)
     step()
     with torch.profiler.profile() as profile:
         step()
     asked = [event for event in profile.events() if event.name in ("aten::item", "aten::nonzero")]
     assert {event.cpu_parent and event.cpu_parent.name for event in asked} == {
-        "aten::_fused_adamw_"  # on the CPU alone: it reads found_inf there
+        "aten::_fused_adamw_"  # only on the CPU, where it reads found_inf
     }
 
     generator, accelerator = load_generator(folder), accelerate.Accelerator(cpu=True)
@@ -172,8 +178,10 @@ def test_a_step_asks_the_device_nothing(folder):
 
 @pytest.mark.parametrize("compiler", [None, pytest.param("aot_eager", marks=pytest.mark.long)])
 def test_the_output_layer_sees_label_tokens_alone(folder, compiler):
-    """The loss is that of all places, of which cross_entropy passes over the padding; twice, for the
-    second batch has another shape. A model that generates sees all that it asks for."""
+    """The output layer must see only label tokens, with the same loss as over all places.
+
+    A second batch has another shape. A model that generates must still see every place.
+    """
     load_generator.__globals__["_load"].cache_clear()
     generator, accelerator = load_generator(folder), accelerate.Accelerator(cpu=True)
     model = generator.model.eval()
@@ -193,7 +201,7 @@ def test_the_output_layer_sees_label_tokens_alone(folder, compiler):
             logits.flatten(0, 1), micro["labels"].flatten(), reduction="sum", label_smoothing=0.1
         )
         torch.testing.assert_close(found, whole, rtol=1e-5, atol=0)
-        if not compiler:  # which traces hooks, and calls them no more
+        if not compiler:  # a compiled model traces hooks and no longer calls them
             count = int((micro["labels"] != IGNORED).sum())
             assert seen == [(count,), tuple(micro["labels"].shape)]
             assert count < micro["labels"].numel()
@@ -201,7 +209,8 @@ def test_the_output_layer_sees_label_tokens_alone(folder, compiler):
 
 
 def test_a_frozen_encoder(folder):
-    """At no learning rate at all; the embeddings are the encoder's."""
+    """With a learning rate of 0, the encoder must not change, nor the embeddings, which belong to
+    it."""
     model, _, step = prepared(folder, encoder_learning_rate=0.0)
     before = {name: one.clone() for name, one in model.named_parameters()}
     step()
@@ -211,7 +220,8 @@ def test_a_frozen_encoder(folder):
 
 
 def test_skipped_steps_of_deepspeed_are_counted(folder):
-    """Its backward takes the step, and its engine counts what it has skipped."""
+    """Steps that DeepSpeed skips must be counted: its backward takes the step, and only its engine
+    knows of skips."""
     load_generator.__globals__["_load"].cache_clear()
     generator = load_generator(folder)
     engine = generator.model
@@ -239,7 +249,7 @@ LAYER = {"layers": 1, "attention_heads": 2, "ffn_dim": 16}
 
 
 def dropped(accelerator) -> float:
-    """What is left of a share of layers that are dropped, with data parallelism."""
+    """Returns the share of dropped layers that ``prepare`` leaves."""
     sizes = {f"{k}_{n}": v for k in ("encoder", "decoder") for n, v in LAYER.items()}
     config = M2M100Config(vocab_size=12, d_model=8, encoder_layerdrop=0.5, **sizes)
     model = M2M100ForConditionalGeneration(config)
@@ -269,7 +279,7 @@ def test_the_encoders_share_of_the_learning_rate(folder):
 
 
 def test_too_many_skipped_steps_in_a_row_end_the_run(tmp_path):
-    """The third in a row, though the first two are of the interval before."""
+    """The third skipped step in a row must end the run, though two are of the interval before."""
     settings = SimpleNamespace(output=str(tmp_path), max_skipped_steps=2)
     log = RunLog(SimpleNamespace(is_main_process=True), settings, "", None)
     stream = SimpleNamespace(stage=2, pair_ids=lambda after: [f"pair-{after.batch}"])
@@ -292,7 +302,7 @@ def test_too_many_skipped_steps_in_a_row_end_the_run(tmp_path):
 
 
 def bert_to_bert(tokens: int) -> EncoderDecoderModel:
-    """A pretrained encoder has a pooler, which no decoder reads."""
+    """Returns an encoder-decoder whose encoder has a pooler, which no decoder reads."""
     torch.manual_seed(0)
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     sides = [BertConfig(vocab_size=tokens, intermediate_size=16, **sizes) for _ in range(2)]
@@ -305,7 +315,8 @@ SETTINGS = {"weight_decay": 0.01, "learning_rate": 0.01, "encoder_learning_rate"
 
 
 def trained(accelerator, folder: str) -> tuple[list[str], list, torch.Tensor]:
-    """(weights that were frozen, weights after three steps, a buffer that the ranks have apart)."""
+    """Returns (names of frozen weights, weights after three steps, a buffer that differs by
+    rank)."""
     tokenizer = load_generator(folder).tokenizer
     network = bert_to_bert(len(tokenizer)).eval()
     settings = SimpleNamespace(**SETTINGS, batch=Batch(pairs=2, micro_pairs=1))
@@ -322,11 +333,12 @@ def trained(accelerator, folder: str) -> tuple[list[str], list, torch.Tensor]:
 
 
 def test_unused_weights_and_buffers_on_two_ranks(folder):
-    """A weight without a gradient would end data parallel training at the second step."""
+    """Unused weights must be frozen: without a gradient, they would end data-parallel training at
+    the second step."""
     first, second = on_two_ranks(trained, folder)
     frozen, alone, _ = trained(accelerate.Accelerator(cpu=True), folder)
     assert frozen == first[0] == ["encoder.pooler.dense.weight", "encoder.pooler.dense.bias"]
-    assert (first[2], second[2]) == (0, 1)  # no rank's are sent to the others
+    assert (first[2], second[2]) == (0, 1)  # buffers are not sent to other ranks
     for a, b, c in zip(alone, first[1], second[1], strict=True):
         assert (b == c).all()
         assert a == pytest.approx(b, abs=1e-5)

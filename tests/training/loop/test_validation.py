@@ -1,4 +1,4 @@
-"""Evaluation: all ranks ask the model equally often, whatever the sources."""
+"""Evaluation: all ranks must call the model equally often, whatever the sources."""
 
 from functools import partial
 
@@ -19,7 +19,7 @@ SOURCES = [
     "\u3000",
     *(f"他读了书，我们今天看花{'，' * (9 * k)}昨天{k}" for k in range(5)),
 ]
-"""Nine and a blank one, of four limits of new tokens; few of their numbers divide by two ranks."""
+"""Nine sources and a blank one, with four limits of new tokens; few counts divide by two ranks."""
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def folder(tmp_path_factory) -> str:
 def generated(
     accelerator: Accelerator, folder: str, synced: bool
 ) -> tuple[float, list[tuple[int, int]]]:
-    """The mean score; and of each call of the model's generate() its sources and limit."""
+    """Returns the mean score, and the sources and limit of each call of generate()."""
     model, tokenizer = load_model(folder)
     calls: list[tuple[int, int]] = []
     generate = partial(model.generate, synced_gpus=True) if synced else model.generate
@@ -48,7 +48,7 @@ def generated(
 
 
 def test_ranks_generate_equally_often(folder):
-    """As under ZeRO-3, where every token that a rank generates is one of all ranks."""
+    """Ranks must generate equally often: under ZeRO-3, all ranks take part in every token."""
     first, second = on_two_ranks(generated, folder, True)
     assert first == second
     score, calls = first

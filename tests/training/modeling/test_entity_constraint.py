@@ -1,4 +1,4 @@
-"""Paraphrases have the entities of their source, whatever the model would write."""
+"""Paraphrases must have the entities of their source, whatever the model prefers."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ from gaixie.training.modeling.generation import load_generator
 from gaixie.training.modeling.generator import Decoding
 
 END, DATE, MONEY, TITLE, WORD = 2, 5, 6, 7, 8
-"""A vocabulary of 10 tokens, of which 5 to 7 are indexed."""
+"""A vocabulary of 10 tokens; 5 to 7 are indexed entities."""
 NEVER = float("-inf")
 
 
@@ -23,7 +23,8 @@ def allowed(so_far: list[int], source: list[int], limit: int = 20) -> list[float
 
 
 def test_what_may_come_next():
-    """The source has a date twice and a sum of money once."""
+    """Only tokens that keep the entities may come next; the source has a date twice and money
+    once."""
     source = [DATE, WORD, MONEY, DATE]
     first = allowed([WORD], source)
     assert first[TITLE] == NEVER, "it is not in the source"

@@ -1,4 +1,4 @@
-"""An exported paraphraser writes what the model writes."""
+"""An exported paraphraser must write what the model writes."""
 
 import pytest
 import torch
@@ -34,7 +34,8 @@ def exported(folder, tmp_path_factory, request) -> str:
 
 @pytest.mark.parametrize("beams", [1, 4])
 def test_writes_and_scores_what_the_model_does(folder, exported, beams):
-    """The best candidate; in eight bits so small a model may choose another word in a search."""
+    """The best candidate must be the model's; with eight-bit weights, so small a model may choose
+    another word in a search."""
     exact = "float32" in exported
     decoding = Decoding(beams=beams, n_best=beams)
     expected = load_generator(folder).candidates(SOURCES, decoding)

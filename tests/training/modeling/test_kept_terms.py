@@ -1,4 +1,4 @@
-"""Terms that a paraphrase has to keep become tokens of the sentence, which the search has to write."""
+"""Terms to keep must become tokens of the sentence, and the search must write them."""
 
 import pytest
 from tiny_seq2seq import ENTITIES, tiny_seq2seq
@@ -13,7 +13,7 @@ PAIRS = [("我们昨天看好看的花", "他读了书"), ("他在公园看书",
 
 @pytest.fixture(scope="module")
 def generator(tmp_path_factory):
-    """It has learnt to lose what it is told to keep below."""
+    """Returns a generator that has learnt to lose the terms it must keep below."""
     return load_generator(tiny_seq2seq(tmp_path_factory.mktemp("model"), PAIRS), "cpu")
 
 
@@ -37,11 +37,11 @@ def test_terms_beside_entities():
     ]
     assert found(text, "在2024") == [("word", "在2024"), ("title", "《贸易司》")]
     assert found(text, "ＡＢ", "") == found(text)
-    assert found("买AB吗", "ＡＢ") == [("latin", "AB")]  # inside an entity it is kept with it
+    assert found("买AB吗", "ＡＢ") == [("latin", "AB")]  # a term inside an entity is kept with it
 
 
 def test_the_search_writes_every_term(generator):
-    """Afterwards it is as it was."""
+    """The search must write every term, and the generator must be unchanged afterwards."""
     sources = [source for source, _ in PAIRS]
     before = generator.candidates(sources, Decoding(beams=3, n_best=3))
     terms = ["昨天看", "公园", "不在"]

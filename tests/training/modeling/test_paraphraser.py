@@ -1,4 +1,4 @@
-"""Candidates by search and sampling together, ranked by the metric."""
+"""Candidates from search and sampling together must be ranked by the metric."""
 
 import math
 from collections import Counter
@@ -29,7 +29,7 @@ def generator(tmp_path_factory) -> Generator:
 
 @pytest.fixture(scope="module")
 def spscore() -> SPScore:
-    return SPScore.load("paper")  # the sentences are too short for the others to tell them apart
+    return SPScore.load("paper")  # other tiers cannot tell such short sentences apart
 
 
 def texts(rows) -> list[list[str]]:
@@ -55,7 +55,7 @@ def test_the_models_order_by_default(generator, spscore):
 
 
 def test_ranked_by_spscore_from_all_candidates(generator, spscore):
-    """The best of every beam and draw, not of the first n_best."""
+    """The best must come from all beams and draws, not only from the first n_best."""
     decoding = Decoding(beams=3, draws=6, temperature=1.5, top_p=1, n_best=2)
     found = Paraphraser(generator, decoding, Ranking("spscore"), spscore)(SOURCES)
     pool = Decoding(beams=3, draws=6, temperature=1.5, top_p=1, n_best=9)
@@ -96,7 +96,8 @@ def test_what_stands_before_what(generator, spscore):
 
 
 def test_reverse_probability_is_that_of_the_source(generator, spscore):
-    """Given the paraphrase, whose entities are indexed; by teacher forcing, token by token."""
+    """Reverse probability must equal the source's by teacher forcing, token by token, given the
+    paraphrase with indexed entities."""
     ranking = Ranking("spscore", reverse=0.1)
     [[best]] = Paraphraser(generator, Decoding(), ranking, spscore)([SOURCES[1]])
     tokenizer, model = generator.tokenizer, generator.model
@@ -124,7 +125,7 @@ def test_a_degree_is_a_token_behind_the_first(generator):
 
 
 def test_a_degree_that_the_model_has_not_learned_is_refused(generator, monkeypatch):
-    """Its token is there, but no training has touched it."""
+    """An unlearned degree must be refused: its token exists, but no training has touched it."""
     monkeypatch.setattr(generator.model.config, "degrees", False)
     unlearned = Generator(generator.model, generator.tokenizer)
     with pytest.raises(ValueError, match="degree 4: the model has learned 0 degrees"):
@@ -132,7 +133,8 @@ def test_a_degree_that_the_model_has_not_learned_is_refused(generator, monkeypat
 
 
 def test_a_smaller_change_where_none_is_good(generator, spscore, monkeypatch):
-    """The first source gets its date back at degree 1; the third has nothing to lose."""
+    """If no candidate is good, smaller degrees must be tried: the first source keeps its date only
+    at degree 1, and the third has none to lose."""
     asked = []
 
     def candidates(sources, decoding, progress=None):

@@ -1,4 +1,4 @@
-"""The entity-aligned tokenizer: nothing is lost, pairs are aligned, transformers takes it."""
+"""The entity-aligned tokenizer must lose nothing, align pairs, and work in transformers."""
 
 import json
 from pathlib import Path
@@ -31,11 +31,12 @@ def test_words_entities_characters_and_bytes():
     assert tokens("昨天我们在公园看花") == ["昨天", "我们", "在", "公园", "看", "花"]
     assert tokens("他2024年3月读了《三国》") == ["他", "<date_1>", "读", "了", "<title_1>"]
     assert tokens("他读\u4e00书") == ["他", "读", "<0xE4>", "<0xB8>", "<0x80>", "书"]
-    assert tokens("天公") == ["天", "公"]  # characters of words are tokens
+    assert tokens("天公") == ["天", "公"]  # characters of words are tokens too
 
 
 def test_long_words_are_entities():
-    """jieba takes the name for one word of four characters; k decides what it becomes."""
+    """A long unknown word must become an entity; jieba cuts the name as one word of four
+    characters, and k decides."""
     name = "阿尔卑斯"
     assert tokens(f"他在{name}") == ["他", "在", "<word_1>"]
     five = EntityAlignedTokenizer.from_words(WORDS, ENTITIES, word_characters=5)
@@ -95,7 +96,7 @@ def test_names_of_tokens_in_the_text():
 @pytest.mark.skipif(not SENTENCES.exists(), reason=f"needs {SENTENCES}")
 @pytest.mark.long
 def test_real_sentences():
-    """Every eighth of 490,709."""
+    """Real sentences must survive encoding and decoding; tested on every eighth of 490,709."""
     import pyarrow.parquet as pq
 
     texts = pq.read_table(SENTENCES)["text"].to_pylist()[::8]
@@ -117,7 +118,7 @@ def test_a_pair_is_aligned():
     labels = tokenizer.convert_ids_to_tokens(batch["labels"])
     assert labels[1] == "<title_1>"
     assert "<date_1>" in labels
-    assert "<title_2>" not in labels  # 《水浒》 is not in the source: it is spelled
+    assert "<title_2>" not in labels  # 《水浒》 is not in the source, so it is spelled out
     decoded = tokenizer.decode(batch["labels"], entities=batch["entities"])
     assert decoded == "《三国》今天读了,《水浒》他2024年3月读"
 
@@ -139,7 +140,7 @@ def test_entities_of_both_sides_have_one_index(pieces):
     table = json.loads(batch["entities"][0])
     ids = {tokenizer.convert_tokens_to_ids(token) for token in table}
     found = ids.intersection(tokenizer.encode(source))
-    assert not found  # encode alone spells
+    assert not found  # encode alone spells entities out
     for token, text in table.items():
         assert text in normalise(source)
         if token.startswith(("<title", "<percent")):
@@ -237,7 +238,7 @@ def test_place_names_are_indexed_where_the_tokenizer_knows_them(tmp_path):
     assert places.tokenize("我去了北京") == ["我", "去", "了", "<location_1>"]
     batch = places("我去了武汉市北京上海", text_target="武汉市我去了广州北京")
     assert json.loads(batch["entities"]) == {"<location_1>": "武汉市", "<location_2>": "北京"}
-    # A third one has no index: it is its token; one that the source does not have is spelled.
+    # A third place has no index and is its own token; one that the source lacks is spelled out.
     tokens = places.convert_ids_to_tokens(batch["input_ids"][1:-1])
     assert tokens[3:] == ["<location_1>", "<location_2>", "上海"]
     for text, ids in (
@@ -254,7 +255,8 @@ def test_place_names_are_indexed_where_the_tokenizer_knows_them(tmp_path):
 
 
 def test_folders_of_before_read_as_they_did(tmp_path):
-    """Without the keys that came later, no place and no short date is an entity."""
+    """Folders of earlier versions must read as before: without the later keys, no place or short
+    date is an entity."""
     tokenizer = EntityAlignedTokenizer.from_words(["我", "在", "北京"], EntitySettings())
     tokenizer.save_pretrained(tmp_path)
     path = tmp_path / "entities.json"

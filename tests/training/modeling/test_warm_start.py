@@ -1,4 +1,4 @@
-"""An encoder-decoder from a BERT: the encoder's states are BERT's, every other weight has its place."""
+"""An encoder-decoder from a BERT must keep BERT's states, and put every weight in its place."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ LAYERS = 3
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> str:
-    """A BERT of random weights over full-width punctuation, as Chinese ones are. Read only."""
+    """Writes a random BERT with full-width punctuation, like Chinese ones; read-only."""
     folder = tmp_path_factory.mktemp("bert")
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *CHARACTERS, "，", "。"]
     (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", "utf-8")
@@ -35,7 +35,7 @@ def folder(tmp_path_factory) -> str:
         num_attention_heads=4,
         intermediate_size=48,
         max_position_embeddings=40,
-        initializer_range=0.3,  # so that all parts matter
+        initializer_range=0.3,  # large, so that all parts matter
     )
     BertModel(config).save_pretrained(folder)
     BertTokenizer(vocab=str(folder / "vocab.txt")).save_pretrained(folder)
@@ -44,7 +44,7 @@ def folder(tmp_path_factory) -> str:
 
 @pytest.fixture(scope="module")
 def tokenizer() -> EntityAlignedTokenizer:
-    """Two words are tokens; 龘 is one that the BERT lacks."""
+    """Returns a tokenizer with two words; the BERT lacks its token 龘."""
     words = ["我们", "昨天"]
     return EntityAlignedTokenizer.from_words(
         words, load_settings(ENTITIES), indices=2, characters=CHARACTERS + "龘"
@@ -74,7 +74,8 @@ def test_hidden_states_of_the_encoder_are_those_of_bert(folder):
 
 
 def test_every_weight_of_the_decoder_has_its_place(folder, tokenizer):
-    """Two layers of BERT's three: its second and its last."""
+    """Every decoder weight must come from its BERT layer: two layers are BERT's second and last of
+    three."""
     bert, characters = load_bert(folder)
     decoder = from_bert(bert, characters, tokenizer, decoder_layers=2).model.decoder
     for layer, source in zip(

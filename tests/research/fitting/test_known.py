@@ -1,4 +1,4 @@
-"""Counterparts without a rating: their targets, and which groups stay out."""
+"""Counterparts without a rating: their targets, and the groups that are left out."""
 
 import json
 
@@ -13,7 +13,7 @@ from gaixie.udfs.text.segmenters import load_segmenter
 
 
 def write_groups(folder, texts: dict[int, list[str]], broken: str) -> None:
-    """Groups and their counterparts, and no free rewrites."""
+    """Writes groups and their counterparts, but no free rewrites."""
     kinds = ("negation", "roles", "fact", "scope", "salad")
     rows = {
         "groups": [{"group": number, "texts": own} for number, own in texts.items()],

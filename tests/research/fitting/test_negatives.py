@@ -1,4 +1,4 @@
-"""Negatives: each kind does what its line says, and the same arguments give the same negatives."""
+"""Negatives: each kind must do what its line says, and equal arguments give equal negatives."""
 
 import random
 

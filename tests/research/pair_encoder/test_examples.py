@@ -1,4 +1,4 @@
-"""What the pair encoder learns from: broken sentences, good versions, drawn examples."""
+"""The pair encoder's examples: broken sentences, good versions, drawn examples."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""A vocabulary that keeps the pieces of some texts: the same tokens and vectors of them as before."""
+"""A vocabulary pruned to some texts must give them the same tokens and vectors as before."""
 
 import json
 
@@ -15,7 +15,7 @@ PIECES = [*SPECIAL, "▁", "hello", "今天", "天气", "今", "天", "气", "�
 
 @pytest.fixture
 def multilingual(tmp_path):
-    """A tiny network with a unigram tokenizer."""
+    """Writes a tiny network with a unigram tokenizer."""
     folder = tmp_path / "multilingual"
     config = transformers.BertConfig(
         vocab_size=len(PIECES),

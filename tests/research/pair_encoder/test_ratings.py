@@ -1,4 +1,4 @@
-"""Ratings of several rounds on one scale, and their split."""
+"""Ratings of several rounds must come onto one scale, and be split by group and source."""
 
 import json
 
@@ -46,8 +46,8 @@ def test_later_rounds_are_moved_and_stay_in_range(tmp_path):
     again = write(tmp_path / "again.jsonl", [row(k, "", "", 3.5, rater="a") for k in range(3)])
     rated = on_one_scale(read_ratings([one, two]), [again]).set_index("id")
     assert rated.loc[0, "overall"] == 4.0
-    assert rated.loc[9, "overall"] == 5.0  # 4.9 + 0.5, but no more than the highest
-    assert rated.loc[8, "overall"] == 2.0  # a rater whose offset nobody knows
+    assert rated.loc[9, "overall"] == 5.0  # 4.9 + 0.5, limited to the highest rating
+    assert rated.loc[8, "overall"] == 2.0  # a rater whose offset is unknown
 
 
 def test_rated_rewrites_are_never_for_the_encoder(tmp_path):

@@ -1,4 +1,4 @@
-"""Training from a file of drawn examples: the table, the loss, the schedule, what comes out."""
+"""Training from a file of drawn examples: the table, the loss, the schedule, the result."""
 
 import dataclasses
 import json
@@ -26,7 +26,7 @@ SAME = TASKS.index("same")
 
 
 def draw(random: Random) -> Example:
-    """Pairs that say the same begin with 好, the others with 北, which is wrong there."""
+    """Draws pairs whose paraphrase begins with 好 if it says the same, else with 北, marked wrong."""
     text = "".join(random.choices(CHARACTERS[:12], k=random.randint(3, 9)))
     better = Example(text, f"好{text}", {"same": 1.0}, [])
     worse = Example(text, f"北{text}", {"same": 0.0}, [(0, 1)])

@@ -1,4 +1,4 @@
-"""The loop that trains the pair encoder: it learns, saves itself and goes on."""
+"""The loop that trains the pair encoder must learn, save itself and resume."""
 
 from random import Random
 
@@ -15,7 +15,7 @@ from gaixie.udfs.meaning.pair_encoder import ENCODER, SHIPPED, TASKS, PairEncode
 
 
 class Drawn:
-    """Pairs that say the same begin with 好, the others with 北, which is wrong there."""
+    """Draws pairs whose paraphrase begins with 好 if it says the same, else with 北, marked wrong."""
 
     def __init__(self):
         self.random = Random(0)
@@ -67,7 +67,8 @@ def test_a_training_that_was_stopped_goes_on_where_it_was(tmp_path, monkeypatch)
 
 
 def test_weights_that_ship_have_seven_bits():
-    """Two products with uint8 then fit 16 bits: 2 * 255 * 63 < 2 ** 15."""
+    """Shipped weights must have seven bits, so that two products with uint8 fit 16 bits:
+    2 * 255 * 63 < 2 ** 15."""
     path = SHIPPED / ENCODER
     found = variables(bytearray(path.read_bytes()), path)
     weights = [own for name, own in found.items() if "/linear_" in name and own.dtype == np.int8]
@@ -76,8 +77,8 @@ def test_weights_that_ship_have_seven_bits():
 
 
 def test_what_was_exported_comes_back_but_for_its_rounding(tmp_path):
-    """Each row of a matrix was written as int8 * its greatest value / 127, and where it multiplies
-    rounded once more, to / 63."""
+    """Exported weights must come back within their rounding: a row is int8 * its greatest value /
+    127, and rounded again to / 63 if the matrix multiplies."""
     bert = tiny_pair_bert(tmp_path / "bert")
     model = training.train(Drawn(), bert, tmp_path / "work", 20, 3e-3, 0, 0)
     training.export(model, bert, tmp_path / "own", {})
@@ -93,7 +94,7 @@ def test_what_was_exported_comes_back_but_for_its_rounding(tmp_path):
 
 
 class Ranked(Drawn):
-    """No target tells which is which; only the rank does."""
+    """Draws pairs whose targets are equal; only their rank tells them apart."""
 
     def draw(self) -> Example:
         text = "".join(self.random.choices(CHARACTERS[:12], k=4))

@@ -13,7 +13,7 @@ deviation (MCTS, Table 6), and a comparison of every two systems: Wilcoxon's sig
 Holm's adjustment, and the mean difference. An item's value is the mean over its annotators;
 intervals resample items. Every path may be on S3.
 
-Sources: Wilcoxon 1945 (signed ranks); Pratt 1959 (zeros); Holm 1979 (several tests).
+Sources: Wilcoxon 1945 (signed ranks); Pratt 1959 (zeros split); Holm 1979 (several tests).
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
 

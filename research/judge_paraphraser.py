@@ -6,8 +6,8 @@
 draw    takes unseen sources by seed: written groups, and human translations of WMT sentences that
         are kept for the test. It paraphrases them with the shipped model and settings, and writes
         judged/sheet.tsv to rate and judged/key.json to keep. For each WMT source, the sheet also
-        has the best machine translation of the same sentence. Its rows (id, source, paraphrase)
-        are shuffled and do not say what wrote them
+        has the best machine translation of the same sentence. The sheet's rows (id, source,
+        paraphrase) are shuffled and do not say what wrote them
 report  reads ratings that follow the rating guide, tab-separated: id, structure, synonyms, meaning,
         fluency, overall. It averages the ratings of several readers
 

@@ -1,8 +1,8 @@
 """Makes SPScore-zh's static vectors of words and characters, embedded once by an encoder.
 
 examples:
-  # the encoder first: python research/make_encoder.py --from bge-small-zh --output
-  models/bge-small-zh
+  # the encoder first
+  python research/make_encoder.py --from bge-small-zh --output models/bge-small-zh
   python research/make_vectors.py --input corpus.parquet --encoder models/bge-small-zh \\
       --output models/vectors
 

@@ -39,7 +39,8 @@ ABOUT = """Judges Chinese paraphrases with SPScore-zh, and writes some if a mode
 
 If the service has tokens, all of /v1 except /v1/about needs `Authorization: Bearer TOKEN`. Every
 error is `{"error": {"code": "…", "message": "one line"}}`; 429 and 503 say in `Retry-After` when to
-try again. Requests may be repeated: the same request gets the same answer."""
+try again. Requests may be repeated: scores are the same again, and so are paraphrases
+drawn with a seed."""
 
 
 def make_app(parts: Sequence[Part], settings: ServiceSettings) -> FastAPI:

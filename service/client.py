@@ -8,7 +8,7 @@
 
 The client splits long lists into requests of the size that the service accepts, sends several at
 once, and returns the answers in order. It retries broken connections, 429 and 503, which is safe:
-the same request gets the same answer. A refused connection fails at once if the service has never
+scores are the same again, and so are paraphrases drawn with a seed. A refused connection fails at once if the service has never
 answered.
 """
 

@@ -107,7 +107,9 @@ class Judgements(Strict):
     )
     meaning: Judged = Field(description="whether the meaning was kept")
     fluency: Judged = Field(description="whether the paraphrase is good Chinese")
-    spscore: Judged = Field(description="one score for all four, fitted to ratings by a language model")
+    spscore: Judged = Field(
+        description="one score for all four, fitted to ratings by a language model"
+    )
     reasons: list[str] | None = Field(
         default=None, description="with explain: reasons for low judgements"
     )

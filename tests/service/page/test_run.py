@@ -168,10 +168,10 @@ def test_a_row_and_its_details_are_in_the_window(open_page, width, height):
     box = row.bounding_box()
     assert box["y"] + box["height"] <= height
     assert "大模型 · 1" in row.inner_text()
-    assert row.locator("td[data-name=人工评分]").inner_text() == "4.0"
+    assert row.locator("td[data-name=评分]").inner_text() == "4.0"
     row.locator("td.pair").click(position={"x": 2, "y": 2})
     page.wait_for_selector("tr.detail .judgements")
-    assert "人工评分：4.0" in page.inner_text("tr.detail")
+    assert "评分：4.0" in page.inner_text("tr.detail")
     box = page.locator("tr.detail .card").bounding_box()
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= width

@@ -39,7 +39,7 @@ def commands() -> list[tuple[str, list[str]]]:
 
 
 def test_the_readme_is_short():
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 200
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -150,8 +150,7 @@ class Examples:
 
     def of_degree(self, texts: Sequence[str], counterparts: dict[str, str] | None) -> Example:
         """The first of a written group before another, or its counterpart, rated as its kind is."""
-        wrong = counterparts is not None and self.random.random() < 0.4
-        if counterparts is not None and wrong:
+        if counterparts is not None and self.random.random() < 0.4:
             kind = self.random.choice(FLUENT_COUNTERPARTS)
             drawn = unequal(texts[0], counterparts[kind])
         else:

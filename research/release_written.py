@@ -24,7 +24,13 @@ import pandas as pd
 
 from gaixie.research.pair_encoder.examples import FOLLOWS
 from gaixie.research.pair_encoder.ratings import RATINGS, read_json_lines
-from gaixie.research.pair_encoder.sets import REWRITTEN, REWRITTEN_RATED, held_out
+from gaixie.research.pair_encoder.sets import (
+    BROKEN,
+    GROUPS,
+    REWRITTEN,
+    REWRITTEN_RATED,
+    held_out,
+)
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.reports import render
 
@@ -69,18 +75,13 @@ def release(args: argparse.Namespace) -> None:
 
 def read_tables(data: Path) -> dict[str, pd.DataFrame]:
     """Reads the four tables, each with a column ``split``."""
-    written = [
-        row
-        for path in (data / "written_groups.jsonl", OWN / "written_groups.jsonl")
-        for row in read_json_lines(path)
-    ]
+    written = read_json_lines(data / GROUPS, OWN / GROUPS)
     exchanged, rewritten = (
         [
             row | {"group": first + row["group"]}
-            for path in paths
-            for row in read_json_lines(OWN / path)
+            for row in read_json_lines(*(OWN / name for name in names))
         ]
-        for paths, first in ((("exchanged.jsonl",), EXCHANGED), (REWRITTEN, FIRST_REWRITTEN))
+        for names, first in ((["exchanged.jsonl"], EXCHANGED), (REWRITTEN, FIRST_REWRITTEN))
     )
     source = {row["group"]: row["texts"][0] for row in written}
     groups = [(row["group"], row["domain"], row["texts"]) for row in written]
@@ -88,8 +89,7 @@ def read_tables(data: Path) -> dict[str, pd.DataFrame]:
         groups += [(row["group"], domain, [row["source"], *row["same"]]) for row in rows]
     counterparts = [
         (row["group"], kind, source[row["group"]], row[kind])
-        for path in (data / "written_broken.jsonl", OWN / "written_broken.jsonl")
-        for row in read_json_lines(path)
+        for row in read_json_lines(data / BROKEN, OWN / BROKEN)
         for kind in KINDS
     ]
     counterparts += [

@@ -8,8 +8,8 @@
 
 The client splits long lists into requests of the size that the service accepts, sends several at
 once, and returns the answers in order. It retries broken connections, 429 and 503, which is safe:
-scores are the same again, and so are paraphrases drawn with a seed. A refused connection fails at once if the service has never
-answered.
+scores are the same again, and so are paraphrases drawn with a seed. A refused connection fails at
+once if the service has never answered.
 """
 
 from __future__ import annotations

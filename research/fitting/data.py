@@ -203,7 +203,7 @@ def read_rated(settings: Rated, folder: Path) -> pd.DataFrame:
     here = [(ROOT / name).exists() for name in settings.again]
     again = [(ROOT if own else folder) / n for own, n in zip(here, settings.again, strict=True)]
     rated = on_one_scale(rated, again, highest=1.0)
-    # Normalised only now: a part is that of the text as it was written, for the encoder too.
+    # Normalised last: the encoder's parts are hashes of the texts as they were written.
     rated[["source", "paraphrase"]] = rated[["source", "paraphrase"]].map(normalise)
     return rated.assign(group=components(rated["group"], rated["source"]))
 

@@ -149,7 +149,8 @@ class Examples:
         return ranked(equal(one, other), broken(one, counterparts["salad"]), "fluent")
 
     def of_degree(self, texts: Sequence[str], counterparts: dict[str, str] | None) -> Example:
-        """The first of a written group before another, or its counterpart, rated as its kind is."""
+        """Draws S0 of a written group and another of it, or a counterpart, with their kind's mean
+        ratings."""
         if counterparts is not None and self.random.random() < 0.4:
             kind = self.random.choice(FLUENT_COUNTERPARTS)
             drawn = unequal(texts[0], counterparts[kind])

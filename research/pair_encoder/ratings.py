@@ -29,25 +29,30 @@ APART = "written_rewrite"
 
 
 def read_ratings(paths: Sequence[Path]) -> pd.DataFrame:
-    """Rows of JSON lines of rated pairs, as ``on_one_scale`` takes them."""
+    """Reads files of JSON lines into one table for ``on_one_scale``."""
     tables = [pd.read_json(path, lines=True, dtype={"group": str}) for path in paths]
     return pd.concat(tables, ignore_index=True)
 
 
 def read_translated(path: Path, translations: Path) -> pd.DataFrame:
-    """Rated pairs of translations of one sentence, each named by its set, line and system.
+    """Reads rated pairs of translations of one sentence, which set, line and systems name.
 
     path: TSV with the columns set, line, SYSTEMS, rater and RATINGS. translations: Parquet with
     set, line, translations_zh and systems. Raises ValueError that names file, column and row.
     """
-    rated = pd.read_csv(path, sep="\t", dtype={"line": str})
+    rated = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
+    for name in ("set", "line", *SYSTEMS.values(), "rater", *RATINGS):
+        if name not in rated:
+            raise ValueError(f"{path}: no column {name!r}")
     for name in RATINGS:
-        wrong = np.flatnonzero(~rated[name].between(0, HIGHEST))
+        numbers = pd.to_numeric(rated[name], errors="coerce")
+        wrong = np.flatnonzero(~numbers.between(0, HIGHEST))
         if len(wrong):
             raise ValueError(
-                f"{path}: column {name!r}: row {wrong[0] + 1} has {rated[name][wrong[0]]:g}, "
+                f"{path}: column {name!r}: row {wrong[0] + 1} has {rated[name][wrong[0]]!r}, "
                 f"expected a number from 0 to {HIGHEST:g}"
             )
+        rated[name] = numbers
     texts = pd.read_parquet(translations, columns=["set", "line", "translations_zh", "systems"])
     texts = texts[texts["set"].isin(rated["set"].unique())].explode(["translations_zh", "systems"])
     names = zip(texts["set"], texts["line"].astype(str), texts["systems"], strict=True)
@@ -110,6 +115,6 @@ def part_of(component: str) -> str:
     return PARTS[zlib.crc32(component.encode()) % len(PARTS)]
 
 
-def read_json_lines(path: Path) -> list[dict]:
-    """The objects of a file of JSON lines."""
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+def read_json_lines(*paths: Path) -> list[dict]:
+    """Reads the objects of files of JSON lines."""
+    return [json.loads(line) for path in paths for line in path.read_text("utf-8").splitlines()]

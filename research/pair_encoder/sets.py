@@ -32,8 +32,10 @@ AGAIN = "paraphrase_core2.again.jsonl"
 RATED_TRANSLATIONS = Path(__file__).parents[1] / "fitting/rated_translations.tsv"
 TRANSLATIONS_AGAIN = RATED_TRANSLATIONS.with_name("rated_again.jsonl")
 TRANSLATIONS = "zh_translations_more.parquet"
+GROUPS, BROKEN = "written_groups.jsonl", "written_broken.jsonl"
+"""Written groups and their counterparts: in the folder of the sets, and in this one."""
 REWRITTEN = ("rewritten.jsonl", "rewritten_later.jsonl")
-"""Free rewrites. Tier core was fitted to the first alone (conf/spscore.yaml)."""
+"""Free rewrites. Tier core was fitted only to those of the first file (conf/spscore.yaml)."""
 REWRITTEN_RATED = "rewritten_rated.jsonl"
 QUESTIONS = ("afqmc.train.tsv", "lcqmc.dev.tsv", "oppo.dev.tsv")
 OWN, LATER = 20_000, 30_000
@@ -91,16 +93,8 @@ class Sets:
 def load_sets(data: Path, versions: list[list[str]], own: Path) -> Sets:
     """Reads the sets. own: folder of what was written here. FileNotFoundError where a set is
     missing."""
-    written = [
-        row
-        for path in (data / "written_groups.jsonl", own / "written_groups.jsonl")
-        for row in read_json_lines(path)
-    ]
-    broken = {
-        row["group"]: row
-        for path in (data / "written_broken.jsonl", own / "written_broken.jsonl")
-        for row in read_json_lines(path)
-    }
+    written = read_json_lines(data / GROUPS, own / GROUPS)
+    broken = {row["group"]: row for row in read_json_lines(data / BROKEN, own / BROKEN)}
     rated = read_ratings([*(data / name for name in RATED), own / REWRITTEN_RATED])
     translated = read_translated(RATED_TRANSLATIONS, data / TRANSLATIONS)
     rated = pd.concat([rated, translated], ignore_index=True)
@@ -118,7 +112,7 @@ def load_sets(data: Path, versions: list[list[str]], own: Path) -> Sets:
     exchanged = read_json_lines(own / "exchanged.jsonl")
     for row in exchanged:
         row["wrong"] = 2 * row["roles"] + row["other"]  # three quarters are exchanged roles
-    rewritten = [row for name in REWRITTEN for row in read_json_lines(own / name)]
+    rewritten = read_json_lines(*(own / name for name in REWRITTEN))
     premises = read_json_lines(own / "premises.jsonl")
     edits = read_judged_edits(own / EDITS, data, written)
     return Sets(

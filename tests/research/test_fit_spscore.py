@@ -84,11 +84,15 @@ def test_ratings_of_translations_find_their_sentences(ratings, tmp_path):
     assert (last["overall"], last["kind"], last["origin"]) == (0.5, "translated", "parallel")
     for column, value, fault in (
         ("system_source", "z", "texts.parquet: no text of .*'z'.*translated.tsv names"),
-        ("overall", 6, "column 'overall': row 1 has 6, expected a number from 0 to 5"),
+        ("overall", 6, "column 'overall': row 1 has '6', expected a number from 0 to 5"),
+        ("overall", "good", "column 'overall': row 1 has 'good', expected a number"),
     ):
         table.assign(**{column: value}).to_csv(path, sep="\t", index=False)
         with pytest.raises(ValueError, match=fault):
             data.read_rated(data.Rated(name="r", **given), tmp_path)
+    table.drop(columns="rater").to_csv(path, sep="\t", index=False)
+    with pytest.raises(ValueError, match=r"translated\.tsv: no column 'rater'"):
+        data.read_rated(data.Rated(name="r", **given), tmp_path)
 
 
 def test_the_parts_of_a_fit_are_those_of_the_encoder(ratings, tmp_path):

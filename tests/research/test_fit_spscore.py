@@ -96,14 +96,14 @@ def test_ratings_of_translations_find_their_sentences(ratings, tmp_path):
 
 
 def test_the_parts_of_a_fit_are_those_of_the_encoder(ratings, tmp_path):
-    """The heads of tier full must not read what the encoder learned from, whatever marks it has."""
+    """The heads of tier full must not read what the encoder learned from: a part must be the hash of
+    a sentence as written, not as normalised (“，” becomes “,”)."""
     table = pd.read_csv(ratings).assign(id=range(80), rater="")
-    table["source"] = table["source"].str.replace("，", ",")
     table.to_json(tmp_path / "rated.jsonl", orient="records", lines=True, force_ascii=False)
     fit = data.read_rated(data.Rated(name="r", path=str(tmp_path / "rated.jsonl")), Path())
     encoder = on_one_scale(read_ratings([tmp_path / "rated.jsonl"]), [])
     assert fit["part"].tolist() == encoder["part"].tolist()
-    assert (fit["source"] != table["source"]).any()
+    assert (fit["source"] != table["source"]).mean() > 0.5
 
 
 def test_one_expert_score_coarse_rows_and_a_test_part(ratings, tmp_path):

@@ -11,7 +11,7 @@ lines are its references. A system's file has the simplification of each line. P
 
 The report always has the rows "source", the unchanged originals, and "a person", each reference
 against the others. As in the paper, SARI and BLEU count words, and SARI's deletions count by F1.
-The paper's figures stand beside ours. To compare models, or systems of a table, use
+docs/papers.md has the paper's figures beside ours. To compare models, or systems of a table, use
 training/evaluate.py --reference.
 
 Source: Chong et al. 2024, *MCTS: A Multi-Reference Chinese Text Simplification Dataset*.
@@ -26,15 +26,12 @@ import sys
 from functools import partial
 from pathlib import Path
 
-import yaml
-
 from gaixie.research.simplification.measure import measure, read_column, read_set
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.metrics.sari import DELETIONS
 from gaixie.udfs.reports import render, write_json
 
 TEMPLATE = Path(__file__).parent / "simplification/simplifications.md.j2"
-PUBLISHED = Path(__file__).parent / "papers/published.yaml"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -54,8 +51,7 @@ def report(args: argparse.Namespace) -> None:
     result = measure(data, systems, args.segmenter, args.deletion, args.samples, args.seed)
     args.output.mkdir(parents=True, exist_ok=True)
     write_json(args.output / "simplifications.json", result)
-    published = yaml.safe_load(PUBLISHED.read_text("utf-8"))["mcts"]
-    text = render(TEMPLATE, **result, published=published)
+    text = render(TEMPLATE, **result)
     (args.output / "simplifications.md").write_text(text, "utf-8")
     print(text)
 

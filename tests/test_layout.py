@@ -99,7 +99,6 @@ PACKAGES = {
         "comparison": {"fitting"},
         "annotation": {"comparison", "fitting"},
         "simplification": set(),
-        "papers": set(),
         "generators": {"comparison"},
         "identification": {"comparison"},
         "benchmarks": set(),

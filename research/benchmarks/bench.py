@@ -1,4 +1,4 @@
-"""Measures the speed of each part and of the whole job, against plain Python in the same run.
+"""Measures the speed of each part and of the whole job.
 
     make bench                       2,000,000 real pairs, 44 characters on average
     make bench PAIRS=200000
@@ -22,7 +22,7 @@ import os
 import platform
 import shutil
 import sys
-import timeit
+import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,7 +32,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import rjieba
 
-from gaixie.research.benchmarks import plain
 from gaixie.research.benchmarks.common import ROOT, best_rate, parser, show, watch
 from gaixie.research.benchmarks.pairs import write_pairs
 from gaixie.udfs.features import extract_code_points
@@ -46,7 +45,7 @@ from gaixie.udfs.text.normalise import normalise_column
 from gaixie.udfs.text.pair_id import pair_ids
 from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
 
-SAMPLE, FULL_SAMPLE, BASELINE_ROWS = 50_000, 1_000, 4_000
+SAMPLE, FULL_SAMPLE = 50_000, 1_000
 
 
 def sample(pairs: Path, rows: int = SAMPLE) -> tuple[pa.Array, pa.Array]:
@@ -93,33 +92,21 @@ def bench_full(pairs: Path) -> dict[str, float]:
 
 
 def bench_tokenizer(pairs: Path, work: Path) -> dict[str, float]:
-    """Measures the entity-aligned tokenizer with at most 60,000 words.
-
-    It encodes a sentence in these steps: normalise, find entities, cut into words, look up ids,
-    make the entity table.
-    """
+    """Measures the entity-aligned tokenizer with at most 60,000 words, on one core."""
     from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
-    from gaixie.training.tokenize_text import CONFIG, encode
     from gaixie.udfs.text.entities import load_settings
 
     texts = sample(pairs)[0].to_pylist()
     words = Counter(word for row in JiebaSegmenter().cut(texts) for word in row if word.strip())
-    words = [word for word, _ in words.most_common(60_000)]
-    EntityAlignedTokenizer.from_words(words, load_settings(CONFIG)).save_pretrained(work)
-    load_s = timeit.timeit(lambda: EntityAlignedTokenizer.from_pretrained(work), number=1)
+    common = [word for word, _ in words.most_common(60_000)]
+    entities = load_settings(ROOT / "conf/entities.yaml")
+    EntityAlignedTokenizer.from_words(common, entities).save_pretrained(work)
+    started = time.perf_counter()
     tokenizer = EntityAlignedTokenizer.from_pretrained(work)
+    load_s = time.perf_counter() - started
     parts = [texts[start : start + 1_000] for start in range(0, len(texts), 1_000)]
     one_core = best_rate(len(texts), lambda: [tokenizer(part) for part in parts], 2)
-    cores = encode(str(work), iter(parts * 10), os.cpu_count())
-    next(cores)  # waits until its processes have started
-    rows = 10 * len(texts) - 1_000
-    all_cores = rows / timeit.timeit(lambda: [*cores], number=1)
-    return {
-        "words": len(words),
-        "load_s": load_s,
-        "sentences_per_s_per_core": one_core,
-        "sentences_per_s_all_cores": all_cores,
-    }
+    return {"words": len(common), "load_s": load_s, "sentences_per_s_per_core": one_core}
 
 
 def bench_job(
@@ -172,15 +159,7 @@ def bench_all(args: argparse.Namespace, pairs: Path, options: list[str]) -> dict
     if importlib.util.find_spec("transformers"):
         result["full"] = bench_full(pairs)
         result["tokenizer"] = bench_tokenizer(pairs, args.work / "tokenizer")
-    baseline = plain.pairs_per_s(pairs, args.work / "plain", BASELINE_ROWS, None)
-    result["baseline"] = {"pairs_per_s": baseline}
-    local = bench_job(str(pairs), str(args.work / "output"), options)
-    result["job"] = local | {"ratio": local["pairs_per_s"] / baseline}
-    if "tokenizer" in result:
-        from gaixie.research.benchmarks.bench_stage_data import bench_stage_data
-
-        run = args.work / "output/runs/bench"
-        result["stage_data"] = bench_stage_data(str(run), str(args.work / "tokenizer"))
+    local = result["job"] = bench_job(str(pairs), str(args.work / "output"), options)
     if args.s3:
         far = bench_s3(pairs, args.work / "store", options)
         result["job_s3"] = far | {"ratio_to_local": far["pairs_per_s"] / local["pairs_per_s"]}

@@ -1,1 +1,0 @@
-"""Diversity of human paraphrases, published figures and the page for reproduce_papers."""

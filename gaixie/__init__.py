@@ -10,10 +10,7 @@ them in it.
 """
 
 import importlib
-import sys
 from typing import TYPE_CHECKING, Any
-
-from gaixie import interrupts
 
 if TYPE_CHECKING:
     from gaixie.udfs.library import compare, paraphrase, score
@@ -25,12 +22,3 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module("gaixie.udfs.library"), name)
-
-
-def _cannot_import(*error: Any) -> None:
-    importlib.import_module("gaixie.udfs.command_line").name_missing_package(*error)
-
-
-if interrupts.name_of_script():  # what it imports next takes a second, and may not be there
-    interrupts.end_at_once()
-    sys.excepthook = _cannot_import

@@ -35,8 +35,8 @@ import sys
 
 from gaixie.jobs.corpus.early import check_local_files, check_local_inputs
 from gaixie.jobs.corpus.paths import check_apart
-from gaixie.jobs.errors import run
 from gaixie.jobs.pairs.settings import BuildSettings, assignments, load_settings, parse
+from gaixie.udfs.command_line import run_command
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -57,4 +57,4 @@ def main(argv: list[str] | None = None) -> int:
 if __name__ == "__main__":
     resumable = "the building can be resumed with --resume"
     said = "nothing was written" if "--dry-run" in sys.argv else resumable
-    sys.exit(run("build_pairs", main, said))
+    sys.exit(run_command("build_pairs", main, said, mistakes=()))

@@ -26,9 +26,9 @@ import sys
 
 from gaixie.jobs.corpus.session import start_session
 from gaixie.jobs.corpus.storage import Storage
-from gaixie.jobs.errors import JobError, run
+from gaixie.jobs.errors import JobError
 from gaixie.jobs.vocabulary.build import BuildVocabulary, check_output, read_sentences
-from gaixie.udfs.command_line import make_parser, positive
+from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.storage.storage import spark_uri
 from gaixie.udfs.text.parts_of_speech import CLASSES
 from gaixie.udfs.text.segmenters import load_segmenter
@@ -91,4 +91,4 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(run("build_vocabulary", main))
+    sys.exit(run_command("build_vocabulary", main, "nothing was published", mistakes=()))

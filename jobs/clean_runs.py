@@ -12,16 +12,14 @@ use score_corpus.py --clean. Exit codes: 0 done, 2 user error (one line says wha
 
 from __future__ import annotations
 
-import gaixie.interrupts  # noqa: F401  it handles Ctrl-C during the others
-
 import argparse
 import sys
 from datetime import UTC, datetime, timedelta
 
 from gaixie.jobs.corpus.publish import CLEANED, LOCK, held, read_runs
-from gaixie.jobs.errors import JobError, run
+from gaixie.jobs.errors import JobError
 from gaixie.jobs.releases.store import runs_in_use
-from gaixie.udfs.command_line import make_parser, positive
+from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import NAME, ManifestError, RunManifest
 
@@ -84,4 +82,4 @@ def retire(folder: str, manifest: RunManifest) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run("clean_runs", main))
+    sys.exit(run_command("clean_runs", main, "nothing was published", mistakes=()))

@@ -13,10 +13,13 @@ import csv
 import runpy
 import sys
 from difflib import get_close_matches
+from functools import partial
 from importlib.metadata import version
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+
+from gaixie.udfs.command_line import run_command
 
 with open(Path(__file__).with_name("commands.tsv"), encoding="utf-8") as _table:
     COMMANDS = {row["command"]: row for row in csv.DictReader(_table, delimiter="\t")}
@@ -28,7 +31,7 @@ def main() -> int:
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in COMMANDS:
         del sys.argv[1]
-        runpy.run_module(f"gaixie.{COMMANDS[name]['module']}", run_name="__main__", alter_sys=True)
+        return run_command(name, partial(_run, COMMANDS[name]["module"]))
     elif name in ("-h", "--help"):
         print(__doc__)
         for heading, group in groupby(COMMANDS.values(), itemgetter("heading")):
@@ -44,6 +47,10 @@ def main() -> int:
         print(f"gaixie: error: {name}: no such command; {hint}", file=sys.stderr)
         return 2
     return 0
+
+
+def _run(module: str) -> None:
+    runpy.run_module(f"gaixie.{module}", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

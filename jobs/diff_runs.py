@@ -10,14 +10,12 @@ explains. Scores and stages are comparable only under the same signature. Exit c
 
 from __future__ import annotations
 
-import gaixie.interrupts  # noqa: F401  it handles Ctrl-C during the others
-
 import sys
 from collections.abc import Iterator
 
-from gaixie.jobs.errors import JobError, run
+from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.drift import compare
-from gaixie.udfs.command_line import make_parser
+from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.storage.manifest import RunManifest, read_run
 
 
@@ -58,4 +56,4 @@ def difference(before: RunManifest, now: RunManifest) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(run("diff_runs", main, prints=True))
+    sys.exit(run_command("diff_runs", main, "nothing was published", mistakes=()))

@@ -15,8 +15,7 @@ import sys
 from pathlib import Path
 
 from gaixie.jobs.corpus.jars import ICEBERG, fetch_jars
-from gaixie.jobs.errors import run
-from gaixie.udfs.command_line import make_parser
+from gaixie.udfs.command_line import make_parser, run_command
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -39,4 +38,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run("fetch_jars", main))
+    sys.exit(run_command("fetch_jars", main, "nothing was published", mistakes=()))

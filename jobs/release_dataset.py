@@ -31,18 +31,16 @@ what), 1 anything else; --verify: 1 for faults.
 
 from __future__ import annotations
 
-import gaixie.interrupts  # noqa: F401  it handles Ctrl-C during the others
-
 import argparse
 import sys
 
 from pydantic import ValidationError
 
 from gaixie.jobs.corpus.publish import clean
-from gaixie.jobs.errors import JobError, run
+from gaixie.jobs.errors import JobError
 from gaixie.jobs.releases import pipeline, store
 from gaixie.jobs.releases.verify import difference
-from gaixie.udfs.command_line import make_parser
+from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import ManifestError
 from gaixie.udfs.storage.options import add_options
@@ -123,4 +121,4 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(run("release_dataset", main))
+    sys.exit(run_command("release_dataset", main, "nothing was published", mistakes=()))

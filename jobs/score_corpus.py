@@ -24,8 +24,6 @@ refused. Exit codes: 0 done, 2 user error (one line says what), 3 done, but the 
 
 from __future__ import annotations
 
-import gaixie.interrupts  # noqa: F401  it handles Ctrl-C during the others
-
 import argparse
 import atexit
 import gc
@@ -37,9 +35,9 @@ from gaixie.jobs.corpus.early import check_local_inputs
 from gaixie.jobs.corpus.paths import check_apart
 from gaixie.jobs.corpus.publish import clean_runs
 from gaixie.jobs.corpus.settings import Csv, Input
-from gaixie.jobs.errors import JobError, run
+from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.settings import CONFIG, ScoreSettings, load_settings
-from gaixie.udfs.command_line import above_zero, make_parser, positive
+from gaixie.udfs.command_line import above_zero, make_parser, positive, run_command
 from gaixie.udfs.storage.manifest import ManifestError
 from gaixie.udfs.storage.options import add_config, add_options
 from gaixie.udfs.storage.settings import first_fault
@@ -137,4 +135,4 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 if __name__ == "__main__":
     atexit.register(gc.freeze)  # makes the exit half a second faster
     said = "nothing was written" if "--dry-run" in sys.argv else INTERRUPTED
-    sys.exit(run("score_corpus", main, said))
+    sys.exit(run_command("score_corpus", main, said, mistakes=()))

@@ -18,8 +18,6 @@ command ends. Ctrl-C ends it. Only this host can connect, unless --host says oth
 
 from __future__ import annotations
 
-import gaixie.interrupts  # noqa: F401  it handles Ctrl-C during the others
-
 import argparse
 import re
 import sys
@@ -31,8 +29,8 @@ import pyarrow.dataset as ds
 from rich.console import Console
 from rich.table import Table
 
-from gaixie.jobs.errors import JobError, run
-from gaixie.udfs.command_line import make_parser, missing_package
+from gaixie.jobs.errors import JobError
+from gaixie.udfs.command_line import make_parser, missing_package, run_command
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.meaning.why import Why, explainer
 from gaixie.udfs.spscore import JUDGEMENTS
@@ -228,4 +226,4 @@ def _values(row: dict, names: Iterable[str], form: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(run("show_run", main, prints=True))
+    sys.exit(run_command("show_run", main, "nothing was published", mistakes=()))

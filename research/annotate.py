@@ -31,7 +31,6 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from gaixie.jobs.errors import run as run_job
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.storage import storage
 
@@ -40,8 +39,7 @@ def main(argv: list[str] | None = None) -> int:
     """Runs the job and returns its exit code."""
     args = _arguments(argv)
     work = partial(export if args.what == "export" else import_answers, args)
-    command = partial(run_command, "annotate", work)
-    return run_job("annotate", command, "nothing was written")
+    return run_command("annotate", work, "nothing was written")
 
 
 def export(args: argparse.Namespace) -> None:

@@ -19,11 +19,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gaixie.jobs.errors import JobError, run
+from gaixie.jobs.errors import JobError
 from gaixie.research.comparison.compare import compare
 from gaixie.research.comparison.datasets import Config, DataSet, read_data_set
 from gaixie.research.comparison.scores import Scorer
-from gaixie.udfs.command_line import make_parser
+from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.metrics import load_metric
 from gaixie.udfs.reports import render, write_json
 from gaixie.udfs.storage.settings import load_settings
@@ -108,4 +108,4 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(run("compare_metrics", main))
+    sys.exit(run_command("compare_metrics", main, "nothing was published", mistakes=()))

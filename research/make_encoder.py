@@ -31,7 +31,6 @@ from pathlib import Path
 
 import numpy as np
 
-from gaixie.jobs.errors import JobError
 from gaixie.research.encoders import bge_package, e5_package
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.metrics.encoder import Encoder
@@ -50,7 +49,7 @@ SENTENCES = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the script and returns its exit code."""
-    return run_command("make_encoder", partial(make, parse_arguments(argv)), JobError)
+    return run_command("make_encoder", partial(make, parse_arguments(argv)))
 
 
 def make(options: argparse.Namespace) -> None:

@@ -36,7 +36,6 @@ from pathlib import Path
 
 import numpy as np
 
-from gaixie.jobs.errors import run as run_job
 from gaixie.research.fitting import kneser_ney
 from gaixie.research.fitting.sentences import read_groups, split_column
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
@@ -59,8 +58,7 @@ LAST_CODE = 0x20000
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the job. Returns 0, or 2 after one line on standard error for a user error."""
     options = _arguments(argv)
-    work = partial(run_command, "make_language_model", partial(run, options))
-    return run_job("make_language_model", work, "nothing was written")
+    return run_command("make_language_model", partial(run, options), "nothing was written")
 
 
 def run(options: argparse.Namespace) -> None:

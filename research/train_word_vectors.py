@@ -41,7 +41,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from gaixie.jobs.errors import run as run_job
 from gaixie.research.fitting.sentences import read_groups, split_column
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.metrics.word_vectors import VECTORS_FILE
@@ -63,8 +62,7 @@ BATCH = 1_000
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the job. Returns 0, or 2 after one line on standard error for a user error."""
-    work = partial(run_command, "train_word_vectors", partial(run, _arguments(argv)))
-    return run_job("train_word_vectors", work, "nothing was written")
+    return run_command("train_word_vectors", partial(run, _arguments(argv)), "nothing was written")
 
 
 def run(options: argparse.Namespace) -> None:

@@ -22,8 +22,6 @@ Exit codes: 0 ended, 2 something to fix (one line says what), 130 interrupted be
 
 from __future__ import annotations
 
-import gaixie.interrupts  # noqa: F401  it handles Ctrl-C during the others
-
 import argparse
 import os
 import sys

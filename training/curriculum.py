@@ -15,26 +15,22 @@ when a stage is fitted and ends. conf/curriculum.yaml explains every setting. OU
   settings.yaml          the settings used, including --set
 
 After SIGTERM, the run saves a checkpoint at the next multiple of log_steps and ends. Exit codes: 0
-done, 2 something to fix (one line says what), 130 interrupted, 143 stopped. `accelerate launch`
+done, 2 something to fix (one line says what), 1 a failure, 130 interrupted, 143 stopped. `accelerate launch`
 turns all but 0 into 1. A single process needs no launcher: python training/curriculum.py … does the
 same.
 """
 
 from __future__ import annotations
 
-import gaixie.interrupts  # noqa: F401  it handles Ctrl-C during the others
-
 import logging
-import os
 import sys
 from typing import Literal
 
 from pydantic import Field
 
-from gaixie import interrupts
-from gaixie.training.loop.run import OneRankError, Run
+from gaixie.training.loop.run import Run
 from gaixie.training.settings import load_settings
-from gaixie.udfs.command_line import make_parser, say
+from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.storage.options import add_command, options_of
 from gaixie.udfs.storage.settings import Options
 
@@ -64,35 +60,11 @@ def main(argv: list[str] | None = None) -> int:
     disable_progress_bar()
 
     def work() -> int:
-        try:
-            run = Run(load_settings(command.config, command.set))
-            return run.describe() if command.dry_run else run.train(command.resume == "auto")
-        except (Exception, KeyboardInterrupt) as error:
-            return _ending(error)
+        run = Run(load_settings(command.config, command.set))
+        return run.describe() if command.dry_run else run.train(command.resume == "auto")
 
-    return interrupts.as_exceptions(work)
-
-
-def _ending(error: BaseException) -> int:
-    """Reports how an error ended the run, and returns the exit code; raises unexpected errors
-    again."""
-    import torch  # after gaixie.training, which reports if it is not installed
-
-    first = int(os.environ.get("RANK", 0)) == 0
-    if number := interrupts.of(error):
-        if interrupts.tells():
-            word = interrupts.WORDS[number]
-            say(f"{word}: the same command continues from the last checkpoint")
-        return 128 + number
-    if isinstance(error, torch.OutOfMemoryError):
-        say("curriculum: error: out of GPU memory: lower batch.micro_pairs")
-    elif isinstance(error, (OneRankError, MemoryError)):
-        say(f"curriculum: error: {error}")
-    elif not isinstance(error, (ValueError, OSError)):
-        raise error
-    elif first:  # all ranks have it; only one reports it
-        say(f"curriculum: error: {error}")
-    return 2
+    unfinished = "the same command continues from the last checkpoint"
+    return run_command("curriculum", work, unfinished, (ValueError, OSError))
 
 
 if __name__ == "__main__":

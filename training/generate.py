@@ -26,8 +26,6 @@ fix (one line says what).
 
 from __future__ import annotations
 
-import gaixie.interrupts  # noqa: F401  it handles Ctrl-C during the others
-
 import argparse
 import sys
 from collections.abc import Sequence

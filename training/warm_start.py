@@ -11,8 +11,6 @@ may be in a store. Exit codes: 0 done, 2 something to fix (one line says what).
 
 from __future__ import annotations
 
-import gaixie.interrupts  # noqa: F401  it handles Ctrl-C during the others
-
 import sys
 
 from pydantic import Field

@@ -1,26 +1,212 @@
-"""Helpers that every command line of the project shares."""
+"""What every command line of the project shares: its options, its lines, and how it ends.
+
+A command ends with the exit code 0; with 2 after a mistake of its user; with 130 after Ctrl-C and
+143 after SIGTERM; with 1 after any other failure. One line on standard error says which.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import select
+import signal
 import sys
+import tempfile
+import threading
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from types import TracebackType
+from types import FrameType
 from typing import Any, NoReturn
-
-from gaixie import interrupts
 
 EXTRAS = {
     "openai": "llm",
     "duckdb": "browse",
     "snownlp": "segmenter",
+    **dict.fromkeys(["accelerate", "datasets", "deepspeed"], "train"),
     **dict.fromkeys(["fastapi", "uvicorn", "prometheus_client", "openpyxl"], "serve"),
 }
 """Maps a package to the extra of gaixie that installs it."""
+
+SIGNALS: dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+"""The signals that end a command, and what its last line says of them."""
+
+CAUSES = (
+    (r"No space left on device|Disk quota exceeded", "the disk is full"),
+    (r"CUDA out of memory", "out of GPU memory; lower batch.micro_pairs"),
+    (r"OutOfMemoryError", "out of memory; raise spark.driver.memory or spark.executor.memory"),
+    (r"MemoryError", "out of memory"),
+    (r"ExecutorLostFailure", "an executor was lost"),
+    (
+        r"No module named 'gaixie'",
+        "the executors' Python has no gaixie; ship it (make dist, --archives; infra/README.md), or "
+        "set --conf spark.pyspark.python to a Python that has it",
+    ),
+    (r"Answer from Java side is empty|Py4JNetworkError|ConnectionRefusedError", "Java has ended"),
+    # Py4J raises this for an answer that broke off; before a static call it puts z:
+    (r"(?m)py4j\.protocol\.Py4JError: An error occurred while calling [\w.$:]+$", "Java has ended"),
+    (r"Py4JError: [\w.$]+ does not exist in the JVM", "Java has ended"),
+)
+"""Maps patterns of a trace to the cause in words."""
+
+
+class UserError(Exception):
+    """A mistake of the user: the message names the file, the column or the setting."""
+
+
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C or SIGTERM; the argument is the number of the signal.
+
+    It is not a plain KeyboardInterrupt: if one passes through C code, Python kills itself at its
+    exit, although somebody handled it.
+    """
+
+
+def run_command(
+    name: str,
+    work: Callable[[], object],
+    unfinished: str = "",
+    mistakes: tuple[type[Exception], ...] = (ValueError, OSError, ImportError),
+) -> int:
+    """Runs a command and returns its exit code: the number that work returns, else 0.
+
+    unfinished: what the last line says of work that did not end, such as how to continue it.
+    mistakes: what counts as a mistake of the user, beside UserError. If the reader of the output
+    leaves, as head does, the code is 0. In a process of several (RANK), only the first reports a
+    mistake or a signal.
+    """
+    _print_beside_spark_submit()
+    replaced = []
+    if threading.current_thread() is threading.main_thread():
+        replaced = [one for one in SIGNALS if signal.getsignal(one) in PYTHONS]
+    before = {number: signal.signal(number, _stop) for number in replaced}
+    code, line = 1, ""
+    try:
+        done = work()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        code = done if type(done) is int else 0
+    except (Exception, KeyboardInterrupt) as error:
+        code, line = _ending(error, unfinished, (UserError, *mistakes))
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if log_file.cache_info().currsize:
+            if not (line and code == 1):
+                log_file().unlink(missing_ok=True)
+            log_file.cache_clear()
+    if line and (code == 1 or os.environ.get("RANK", "0") == "0"):
+        say(f"{name}: {line}")
+    return code
+
+
+PYTHONS = (signal.default_int_handler, signal.SIG_DFL)
+"""Python's own handlers of signals, which a command replaces while it works."""
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise Stopped(number)
+
+
+def _end_silently() -> None:
+    """A process that is forked from a command ends at a signal without a word."""
+    for number in SIGNALS:
+        if signal.getsignal(number) is _stop:
+            signal.signal(number, signal.SIG_DFL)
+
+
+os.register_at_fork(after_in_child=_end_silently)
+
+
+def _ending(
+    error: BaseException, unfinished: str, mistakes: tuple[type[Exception], ...]
+) -> tuple[int, str]:
+    """Returns the exit code and the last line of a command that an error ended."""
+    if isinstance(error, BrokenPipeError) and _nobody_reads():
+        return 0, ""
+    with suppress(AttributeError, ValueError):  # no standard output, or a closed one
+        try:
+            sys.stdout.flush()
+        except OSError:  # at its exit, Python would try again
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    but = f"; {unfinished}" if unfinished else ""
+    if stopped := _signal_behind(error):
+        return 128 + stopped, f"{SIGNALS[stopped]}{but}"
+    if isinstance(error, mistakes):
+        return 2, f"error: {in_words(error)}"
+    line = f"error: {cause(error)}{but}"
+    if _no_log:
+        traceback.print_exception(error)
+        return 1, line
+    with suppress(OSError):  # a full disk may have no room for this either
+        with open(log_file(), "a", encoding="utf-8") as log:
+            traceback.print_exception(error, file=log)
+        line += f"; the full traceback is in {log_file()}"
+    return 1, line
+
+
+def _signal_behind(error: BaseException | None) -> int | None:
+    """Returns the signal behind an error, which a library may have made another one of."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    if error is None:
+        return None
+    return error.args[0] if isinstance(error, Stopped) else signal.SIGINT
+
+
+def _nobody_reads() -> bool:
+    """Tells whether standard output is a pipe without a reader; if so, discards what is left."""
+    watch = select.poll()
+    watch.register(1, 0)  # a missing reader is an error, which poll always reports
+    if left := bool(watch.poll(0)):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return left
+
+
+def cause(error: BaseException) -> str:
+    """Returns what went wrong, in one line: the innermost cause in the trace."""
+    trace = "".join(traceback.format_exception(error))
+    for pattern, meaning in CAUSES:
+        if match := re.search(pattern, trace):
+            line = next(line for line in trace.splitlines() if match[0] in line)
+            return f"{meaning} ({_without_class(line)})"
+    inner = re.findall(r"^\s*Caused by: (.+)$", str(error), re.MULTILINE)
+    text = re.sub(r"^An error occurred while calling [\w.$:]+\.\n: ", "", str(error))
+    lines = [line for line in text.splitlines() if line.strip()]
+    return _without_class((inner[-1:] or lines or [type(error).__name__])[0])
+
+
+def _without_class(line: str) -> str:
+    """Strips the class: java.io.IOException: Stale file handle -> Stale file handle."""
+    line = line.strip().removeprefix("Caused by: ")
+    return re.sub(r"^(?:(?:[\w$]+\.)*[\w$]+(?:Exception|Error): (?=\S))+", "", line)
+
+
+@cache
+def log_file() -> Path:
+    """Returns the file for a trace and for Java's output; it is kept only if the command fails."""
+    number, path = tempfile.mkstemp(prefix="gaixie-", suffix=".log")
+    os.close(number)
+    return Path(path)
+
+
+_no_log: list[bool] = []
+
+
+def print_traces() -> None:
+    """Prints traces instead of logging them: this process's files disappear with it."""
+    _no_log.append(True)
+
+
+def _print_beside_spark_submit() -> None:
+    """Takes the standard error of spark-submit, which prints that of its Python, line by line, on
+    its standard output."""
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        with suppress(OSError):  # not every system shows it
+            os.dup2(os.open(f"/proc/{os.getppid()}/fd/2", os.O_WRONLY | os.O_APPEND), 2)
 
 
 def make_parser(name: str, description: str | None) -> argparse.ArgumentParser:
@@ -73,9 +259,11 @@ def in_time(seconds: float, of: str = "") -> str:
 
 
 def say(line: str) -> None:
-    """Prints a line of progress on standard error, in one write so that threads do not mix."""
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
+    """Prints a line on standard error, in one write so that threads do not mix; or nowhere, if it
+    is closed or its disk is full."""
+    with suppress(AttributeError, OSError):
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
 
 
 def in_words(error: Exception) -> str:
@@ -92,62 +280,3 @@ def in_words(error: Exception) -> str:
 def missing_package(name: str, extra: str) -> str:
     """Returns the message for a missing package that an extra of gaixie installs."""
     return f"the package {name} is missing; pip install 'gaixie[{extra}]' installs it"
-
-
-def name_missing_package(
-    kind: type[BaseException], error: BaseException, trace: TracebackType | None
-) -> None:
-    """Exits with one line and code 2 when a script cannot import a package of an extra."""
-    missing = getattr(error, "name", None) or "gaixie"
-    if not issubclass(kind, ModuleNotFoundError) or missing.startswith("gaixie"):
-        sys.__excepthook__(kind, error, trace)
-        return
-    frames = [frame for frame, _ in traceback.walk_tb(trace)]
-    scripts = [frame for frame in frames if frame.f_globals.get("__name__") == "__main__"]
-    script = Path(scripts[-1].f_code.co_filename)
-    extra = "train" if script.parent.name in ("training", "service") else "metrics"
-    say(f"{script.stem}: error: {missing_package(missing, extra)}")
-    raise SystemExit(2)
-
-
-def _nobody_reads() -> bool:
-    """Tells whether stdout is a pipe without a reader; if so, discards the remaining output."""
-    watch = select.poll()
-    watch.register(1, 0)  # a missing reader is an error, which poll always reports
-    if left := bool(watch.poll(0)):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return left
-
-
-def run_command(name: str, work: Callable[[], object], *errors: type[Exception]) -> int:
-    """Runs a command and returns its exit code: the number that work returns, else 0.
-
-    A user error prints one line on standard error and returns 2; Ctrl-C and SIGTERM print one line
-    and return 130 and 143. If the reader of the output leaves, as head does, the code is 0.
-    errors: further user errors, beside ValueError, OSError and ImportError.
-    """
-
-    def main() -> int:
-        try:
-            code = work()
-            if sys.stdout is not None:
-                sys.stdout.flush()
-        except (Exception, KeyboardInterrupt) as error:
-            return _ending(name, error, (ValueError, OSError, ImportError, *errors))
-        return code if type(code) is int else 0
-
-    return interrupts.as_exceptions(main)
-
-
-def _ending(name: str, error: BaseException, expected: tuple[type[Exception], ...]) -> int:
-    """Reports the error that ended a command and returns the exit code; re-raises other errors."""
-    if number := interrupts.of(error):
-        if interrupts.tells():
-            say(f"{name}: {interrupts.WORDS[number]}")
-        return 128 + number
-    if isinstance(error, BrokenPipeError) and _nobody_reads():
-        return 0
-    if not isinstance(error, expected):
-        raise error
-    say(f"{name}: error: {in_words(error)}")
-    return 2

@@ -22,7 +22,8 @@ from gaixie.jobs.corpus.beside import interruptible
 from gaixie.jobs.corpus.jars import ICEBERG
 from gaixie.jobs.corpus.parquet import CHECKED
 from gaixie.jobs.corpus.progress import progress
-from gaixie.jobs.errors import JobError, cause
+from gaixie.jobs.errors import JobError
+from gaixie.udfs.command_line import cause
 from gaixie.udfs.spark import FEATURE_FIELDS, OUTPUT_FIELDS
 from gaixie.udfs.storage.manifest import RunManifest
 

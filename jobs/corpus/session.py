@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -21,7 +22,8 @@ from pyspark.sql import SparkSession
 
 from gaixie.jobs.corpus import jars, s3a
 from gaixie.jobs.corpus.user_settings import read_settings, user_settings
-from gaixie.jobs.errors import JobError, cause, log_file, log_traces
+from gaixie.jobs.errors import JobError
+from gaixie.udfs.command_line import cause, log_file, print_traces
 
 FOLDER = Path(__file__).parents[2] / "conf/spark"
 LOG4J = FOLDER / "log4j2.properties"
@@ -63,6 +65,7 @@ def begin_session(
     there is no Java, no session can start, or s3a:// would not work correctly. If the block fails,
     Java ends.
     """
+    _silence_py4j()
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if submitted:  # spark-submit has read its settings
         SparkContext._ensure_initialized()
@@ -80,7 +83,7 @@ def begin_session(
         defaults |= read_settings(FOLDER / "s3a.conf") | s3a.environment_settings()
         s3a.check_settings(conf, defaults)
     if hosted:
-        log_traces()
+        print_traces()
     if hosted or (submitted and _has_own_log4j()):
         del defaults["spark.log.level"]
     for key, value in defaults.items():
@@ -112,6 +115,16 @@ def begin_session(
             starting.exception()  # waits: the process is known only then
             end_java()
             raise
+
+
+def _silence_py4j() -> None:
+    """Silences py4j, which logs traces of an interrupt, partly to the root logger."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_of_py4j)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
 
 
 def _check_environment() -> None:

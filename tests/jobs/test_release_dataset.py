@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -27,8 +28,8 @@ from servers import PATIENCE, wait_for
 from warm_up import compiling
 
 from gaixie.jobs import release_dataset
-from gaixie.jobs.errors import run
 from gaixie.jobs.releases import store as release_store
+from gaixie.udfs.command_line import run_command
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import read_run
@@ -65,7 +66,8 @@ def release(root: Path | str, *given) -> Outcome:
     line = [str(word) for word in ("--root", root, *given)]
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        code = run("release_dataset", lambda: release_dataset.main(line))
+        main = partial(release_dataset.main, line)
+        code = run_command("release_dataset", main, mistakes=())
     return Outcome(code, out.getvalue(), err.getvalue())
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import yaml
 
-from gaixie.jobs.errors import run
 from gaixie.jobs.pairs.llm.ask import Asking
 from gaixie.jobs.pairs.llm.method import LlmSettings
 from gaixie.jobs.pairs.llm.record import Record
 from gaixie.jobs.pairs.writing import Written
+from gaixie.udfs.command_line import run_command
 
 FAST = {"backoff_seconds": 0.001, "max_backoff_seconds": 0.01}
 """Settings that all tests use."""
@@ -65,4 +65,4 @@ if __name__ == "__main__":
         ask(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), **values)
         return 0
 
-    sys.exit(run("ask_endpoint", main))
+    sys.exit(run_command("ask_endpoint", main, mistakes=()))

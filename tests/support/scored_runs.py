@@ -150,8 +150,8 @@ def score(spark, model) -> Callable[..., Run]:
     It draws no report unless asked to, because drawing takes a second.
     """
     from gaixie.jobs import score_corpus
-    from gaixie.jobs.errors import run
     from gaixie.jobs.scoring import pipeline
+    from gaixie.udfs.command_line import run_command
 
     def call(output: Path | str, *given, run_id: str = "r", report: bool = False) -> Run:
         line = arguments(output, run_id, model, given)
@@ -161,7 +161,7 @@ def score(spark, model) -> Callable[..., Run]:
                 patch.setattr(pipeline, "draw_report", lambda *_: b"")
                 patch.setattr(pipeline, "write_report", lambda *_: None)
             main = functools.partial(score_corpus.main, line)
-            code = run("score_corpus", main, score_corpus.INTERRUPTED)
+            code = run_command("score_corpus", main, score_corpus.INTERRUPTED, mistakes=())
         return Run(code, out.getvalue(), err.getvalue(), Path(output) / "runs" / run_id)
 
     return call

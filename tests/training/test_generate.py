@@ -2,10 +2,7 @@
 
 import io
 import json
-import os
 import shutil
-import subprocess
-import sys
 from itertools import groupby
 from pathlib import Path
 
@@ -374,12 +371,3 @@ def test_ctrl_c_is_one_line(folder, tmp_path, monkeypatch, capsys):
         assert script.main(line) == 130
         name = script.__name__.rpartition(".")[2]
         assert capsys.readouterr().err.splitlines()[-1] == f"{name}: interrupted"
-
-
-def test_ctrl_c_while_a_script_imports(tmp_path):
-    """Ctrl-C during the imports, which take seconds, must print no trace."""
-    (tmp_path / "torch.py").write_text("import signal; signal.raise_signal(signal.SIGINT)")
-    own = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
-    command = [sys.executable, "training/generate.py", "--help"]
-    done = subprocess.run(command, cwd=ROOT, env=own, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (130, "generate: interrupted; nothing was done\n")

@@ -1,9 +1,16 @@
-"""Tests what all command lines of the project share."""
+"""A command must end with one line and an exit code, however it ends."""
 
 import io
+import logging
+import os
+import signal
+import subprocess
 import sys
+from pathlib import Path
 
-from gaixie.udfs.command_line import say
+import pytest
+
+from gaixie.udfs.command_line import UserError, log_file, run_command, say
 
 
 class Writes(io.StringIO):
@@ -22,3 +29,163 @@ def test_a_line_is_written_at_once(monkeypatch):
     monkeypatch.setattr(sys, "stderr", stream := Writes())
     say("score: 0.442")
     assert stream.parts == ["score: 0.442\n"]
+
+
+def fails(error: BaseException):
+    def work():
+        raise error
+
+    return work
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UserError("pairs.csv: no column 'source'"),
+        ValueError("pairs.csv:\n no column 'source'"),
+        FileNotFoundError("pairs.csv: no column 'source'"),
+    ],
+)
+def test_a_mistake_is_one_line(error, capsys):
+    assert run_command("score", fails(error)) == 2
+    assert capsys.readouterr().err == "score: error: pairs.csv: no column 'source'\n"
+
+
+JAVA_TRACE = """An error occurred while calling o88.parquet.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 3 in stage 5.0 failed 4 times
+\tat org.apache.spark.scheduler.DAGScheduler.abortStage(DAGScheduler.scala:2898)
+Caused by: org.apache.hadoop.fs.FSError: java.io.IOException: {}
+\t... 44 more
+"""
+
+
+class Py4JError(Exception):
+    """Its trace reads as that of py4j."""
+
+    __module__ = "py4j.protocol"
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (
+            RuntimeError(JAVA_TRACE.format("No space left on device")),
+            "the disk is full (No space left on device)",
+        ),
+        (RuntimeError(JAVA_TRACE.format("Stale file handle")), "Stale file handle"),
+        (MemoryError(), "out of memory (MemoryError)"),
+        (RuntimeError("java.lang.OutOfMemoryError: heap"), "out of memory; raise spark.driver."),
+        (RuntimeError("No module named 'gaixie'"), "the executors' Python has no gaixie"),
+        (ConnectionRefusedError(111, "Connection refused"), "Java has ended ("),
+        (Py4JError("An error occurred while calling o399.getRow"), "Java has ended ("),
+        (Py4JError("a.b.PythonSQLUtils does not exist in the JVM"), "Java has ended ("),
+        (Py4JError("An error occurred while calling o1.f. Trace:\nno f\n"), "An error occurred"),
+        (RuntimeError("two\nlines"), "two"),
+        (KeyError(), "KeyError"),
+    ],
+)
+def test_another_failure_is_one_line_and_a_log(error, expected, capsys):
+    assert run_command("score", fails(error), "it can be resumed", mistakes=()) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"score: error: {expected}")
+    line, _, log = said.rstrip("\n").rpartition(" ")
+    assert line.endswith("it can be resumed; the full traceback is in")
+    assert "Traceback" in Path(log).read_text("utf-8")
+    Path(log).unlink()
+
+
+def test_a_log_is_kept_only_after_a_failure():
+    files = []
+    assert run_command("score", lambda: files.append(log_file())) == 0
+    assert not files[0].exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "word"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+def test_a_signal_is_one_line(number, code, word, capsys):
+    def work():
+        try:
+            os.kill(os.getpid(), number)
+        except KeyboardInterrupt as error:  # as a library does
+            raise OSError("a read was broken off") from error
+
+    before = signal.getsignal(number)
+    assert run_command("outer", lambda: run_command("score", work, "it can be resumed")) == code
+    assert capsys.readouterr().err == f"score: {word}; it can be resumed\n"
+    assert signal.getsignal(number) is before
+
+
+def test_the_handlers_of_others_stay():
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        assert run_command("score", lambda: os.kill(os.getpid(), signal.SIGTERM)) == 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize(("error", "code"), [(ValueError("no"), 2), (KeyboardInterrupt(), 130)])
+def test_one_process_of_several_reports(error, code, monkeypatch, capsys):
+    monkeypatch.setenv("RANK", "1")
+    assert run_command("train", fails(error)) == code
+    assert capsys.readouterr().err == ""
+
+
+def test_a_signal_ends_a_forked_process_without_a_word(capfd):
+    def work() -> int:
+        if (child := os.fork()) == 0:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    assert run_command("score", work) == -signal.SIGTERM
+    assert capfd.readouterr().err == ""
+
+
+class TestMissingTraces:
+    """py4j's traces are not shown once a session was asked for."""
+
+    def test_of_the_root_logger(self, caplog):
+        from gaixie.jobs.corpus.session import _silence_py4j
+
+        root, py4j = logging.getLogger(), logging.getLogger("py4j")
+        filters, level = list(root.filters), py4j.level
+        try:
+            _silence_py4j()
+            where = "/lib/py4j/java_gateway.py"
+            root.handle(logging.LogRecord("root", logging.ERROR, where, 1, "trace", None, None))
+            root.error("of somebody else")
+        finally:
+            root.filters[:] = filters
+            py4j.setLevel(level)
+        assert caplog.messages == ["of somebody else"]
+
+
+SCRIPT = """
+import sys
+from gaixie.udfs.command_line import run_command
+
+def main():
+    print("the summary " * 10_000)
+    print("progress", file=sys.stderr)
+
+sys.exit(run_command("job", main))
+"""
+
+
+@pytest.mark.parametrize(
+    ("redirected", "code", "said"),
+    [
+        ("", 0, "progress\n"),
+        (">&-", 0, "progress\n"),
+        ("2>&-", 0, ""),
+        (">/dev/full", 2, "job: error: [Errno 28] No space left on device\n"),
+        ("| head -c 1", 0, ""),
+    ],
+)
+def test_an_output_that_nobody_reads(redirected, code, said, tmp_path):
+    (tmp_path / "job.py").write_text(SCRIPT)
+    line = f"set -o pipefail; {sys.executable} {tmp_path}/job.py {redirected}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    assert done.returncode == code
+    assert done.stderr.removeprefix("progress\n") == said.removeprefix("progress\n")

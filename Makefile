@@ -49,7 +49,8 @@ paraphraser: .venv/.train
 	$(BIN)/python training/curriculum.py --config examples/paraphraser/curriculum.yaml
 	$(BIN)/python training/evaluate.py $(R)/data/held-out.parquet --limit 400 --system mt=mt --model ours=$(R)/run/model $(EVALUATE) --metrics spscore:tier=full,spscore-meaning:tier=full,self-bleu --cases 20 --output $(R)/evaluation
 
-PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+# A lost process ends the run, which names its test; a test that hangs ends its process (pyproject.toml).
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 test: .venv/.test
 	$(PYTEST) -m "not long"

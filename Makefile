@@ -71,6 +71,7 @@ bench-serve: .venv/.bench
 lint: .venv/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	mkdir -p build/types && ln -sfn ../.. build/types/gaixie
 	$(BIN)/mypy --no-error-summary
 
 model: .venv/.base

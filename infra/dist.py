@@ -95,13 +95,18 @@ def install(environment: Path) -> None:
     pip_install(environment, "--constraint", constraints, *requirements())
     copy = environment.with_name("source")  # setuptools leaves folders where it builds
     copy.mkdir()
-    for name in ("pyproject.toml", "LICENSE", PROJECT["readme"]):
+    for name in (
+        "__init__.py",
+        "py.typed",
+        "setup.py",
+        "pyproject.toml",
+        "LICENSE",
+        PROJECT["readme"],
+    ):
         shutil.copy(ROOT / name, copy)
-    for name in ("gaixie", *PARTS):
-        leftovers = shutil.ignore_patterns(
-            "__pycache__", "kernels", "research", "service", "training"
-        )
-        shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=leftovers)
+    for name in PARTS:
+        leftovers = shutil.ignore_patterns("__pycache__", "kernels")
+        shutil.copytree(ROOT / name, copy / name, ignore=leftovers)
     pip_install(environment, "--no-deps", str(copy))
     for name in ("jobs", "conf"):
         link(environment / name, Path("lib") / PYTHON / "site-packages/gaixie" / name)

@@ -22,9 +22,7 @@ RUN python -m venv /opt/gaixie \
     && pip install --require-hashes --requirement "$EXTRAS.lock"
 
 FROM packages AS build
-COPY pyproject.toml README.md LICENSE ./
-# The links of gaixie to the folders beside it.
-COPY gaixie gaixie
+COPY __init__.py py.typed setup.py pyproject.toml README.md LICENSE ./
 COPY conf conf
 COPY udfs udfs
 COPY jobs jobs

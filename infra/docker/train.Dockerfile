@@ -24,9 +24,7 @@ RUN python3.12 -m venv /opt/gaixie \
     && pip install --no-build-isolation deepspeed==0.19.8
 
 FROM packages AS build
-COPY pyproject.toml README.md LICENSE ./
-# The links of gaixie to the folders beside it.
-COPY gaixie gaixie
+COPY __init__.py py.typed setup.py pyproject.toml README.md LICENSE ./
 COPY conf conf
 COPY udfs udfs
 COPY jobs jobs

@@ -28,8 +28,10 @@ def kept(folder: Path) -> dict[str, int]:
 def environment_of(folder: Path, cache: Path) -> dict[str, str]:
     """Returns the environment of a process that uses a copy of the package in ``folder``."""
     ignored = shutil.ignore_patterns("__pycache__", "models", "kernels")
-    for part in ("gaixie", "udfs"):
-        shutil.copytree(ROOT / part, folder / part, True, ignored, copy_function=shutil.copy)
+    shutil.copytree(
+        ROOT / "udfs", folder / "gaixie/udfs", ignore=ignored, copy_function=shutil.copy
+    )
+    shutil.copy(ROOT / "__init__.py", folder / "gaixie")
     own = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA")}
     own |= {"GAIXIE_CACHE_DIR": str(cache), "PYTHONSAFEPATH": "1", "PYTHONPATH": str(folder)}
     return own

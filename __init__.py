@@ -5,8 +5,7 @@
     gaixie.paraphrase(text)      paraphrases of a sentence
 
 The parts are gaixie.udfs, gaixie.jobs, gaixie.training, gaixie.service and gaixie.research;
-gaixie.conf holds their settings. In a checkout this folder links to them; an installed package has
-them in it.
+gaixie/conf holds their settings. A checkout is the package itself, whatever its folder is called.
 """
 
 import importlib

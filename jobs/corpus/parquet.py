@@ -12,7 +12,6 @@ from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from gaixie.jobs.corpus.storage import LITERAL
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage.storage import File
@@ -24,8 +23,16 @@ PARQUET = {
 """No dictionaries for columns whose values rarely repeat: this saves a quarter of the writing
 time."""
 
-CHECKED = {"parquet.page.verify-checksum.enabled": "true"} | LITERAL
-"""Makes reading fail on a page that does not match its checksum, if its writer left one."""
+LITERAL = {"__globPaths__": "false"}
+"""Makes Spark's readers take file names literally: [, {, * and ? are ordinary characters."""
+
+CHECKED = LITERAL | {
+    "parquet.page.verify-checksum.enabled": "true",
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+}
+"""Makes reading fail on a page that does not match its checksum, if its writer left one, and on a
+file that is corrupt or gone, whatever the cluster's settings say."""
 
 
 def write_partitioned(

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from gaixie.udfs.spscore.stages import ORIGINS
 from gaixie.udfs.storage.settings import Strict
+from gaixie.udfs.storage.tables import Form
 
 
 def _known_origin(name: str) -> str:
@@ -53,9 +54,9 @@ class Csv(Strict):
     quote: str | None = Field(default=None, max_length=1)
     """quote character: by default " in CSV and none in TSV; empty means none"""
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
-    """field delimiter: by default , in CSV and a tab in TSV"""
+    """field delimiter: in CSV by default what its header has most of, in TSV a tab"""
     encoding: Annotated[str, AfterValidator(_known_encoding)] = "utf-8"
-    """encoding of text files, such as utf-8 (the default) or gb18030"""
+    """encoding of text files, such as gb18030; by default utf-8, or utf-16 if its mark says so"""
     columns: list[str] | None = Field(default=None, min_length=1)
     """column names of files without a header"""
 
@@ -65,6 +66,11 @@ class Csv(Strict):
 
     def delimiter_of(self, kind: str) -> str:
         return self.delimiter or ("\t" if kind == "tsv" else ",")
+
+    def form(self, kind: str) -> Form:
+        """Returns how files of a kind are written, for gaixie.udfs.storage.tables."""
+        names = tuple(self.columns) if self.columns else None
+        return Form(kind, self.encoding, self.delimiter, self.quote, names)
 
 
 LICENSE = "license"
@@ -78,8 +84,8 @@ class Input(Strict):
     origin: Origin | None = None
     """parallel | back_translation | llm | human"""
     origin_column: str | None = None
-    """column that holds each row's origin"""
-    format: Literal["parquet", "jsonl", "csv", "tsv"] | None = None
+    """column that holds each row's origin; by default origin, if no origin is given"""
+    format: Literal["parquet", "jsonl", "csv", "tsv", "xlsx"] | None = None
     """by default from the file's name"""
     source_column: str = "source"
     """by default source"""
@@ -111,6 +117,8 @@ class Input(Strict):
 
     @model_validator(mode="after")
     def _one_origin(self) -> Input:
-        if (self.origin is None) == (self.origin_column is None):
+        if self.origin is not None and self.origin_column is not None:
             raise ValueError("an input needs either an origin or an origin_column")
+        if self.origin is None and self.origin_column is None:
+            self.origin_column = "origin"
         return self

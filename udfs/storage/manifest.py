@@ -52,7 +52,9 @@ class RunInput(_Part):
     files: int
     """Number of files that were read."""
     bytes: int
-    corrupt_files: dict[str, str]
+    left_out: list[str] = []
+    """Files below the path that were not read: of another format, empty, or not data by name."""
+    corrupt_files: dict[str, str] = {}
     """Maps files that were set aside to what is wrong with them."""
     corrupt_rows: dict[str, int] = {}
     """Rows of those corrupt files whose footer could be read."""

@@ -26,10 +26,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, cast
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from gaixie.udfs.storage import stores
 from gaixie.udfs.storage.storage_errors import explained, refused
-from gaixie.udfs.storage.stores import ATTEMPTS
+from gaixie.udfs.storage.stores import ATTEMPTS, READ_SECONDS
 
 BLOCK_BYTES = 8 * 2**20
 """Bytes that a read from a store fetches ahead."""
@@ -61,8 +66,21 @@ def join(uri: str, *parts: str) -> str:
 
 
 def spark_uri(uri: str) -> str:
-    """Returns the URI in Spark's form: s3:// becomes s3a://."""
-    return f"s3a://{uri[5:]}" if uri.startswith("s3://") else uri
+    """Returns the URI under which Spark finds what this module finds, whatever Spark's default
+    file system is: s3:// becomes s3a://, and a local path file:/…"""
+    if uri.startswith("s3://"):
+        return f"s3a://{uri[5:]}"
+    return uri if _in_store(uri) else f"file:{_path(uri).absolute()}"
+
+
+def link_to(uri: str, seconds: int = 6 * 3600) -> str:
+    """Returns a URL that reads a file of S3 without a key for some time; for other files, their
+    URI."""
+    if not _is_s3(uri):
+        return uri
+    system, path = filesystem(uri)
+    with explained(uri):
+        return system.url(path, expires=seconds)
 
 
 def exists(uri: str) -> bool:
@@ -99,12 +117,73 @@ def children(uri: str) -> list[str]:
     return sorted({name for name in below if name})
 
 
+class _Linked(io.RawIOBase):
+    """A file behind a link of link_to, read in ranges."""
+
+    def __init__(self, link: str):
+        self._link, self._place = link, 0
+        self._size: int | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if whence == os.SEEK_END:
+            if self._size is None:
+                self._read(0, 0)
+            offset += self._size or 0
+        self._place = offset + (self._place if whence == os.SEEK_CUR else 0)
+        return self._place
+
+    def tell(self) -> int:
+        return self._place
+
+    def readinto(self, buffer: Any) -> int:
+        if self._size is not None and self._place >= self._size:
+            return 0
+        data = self._read(self._place, self._place + max(len(buffer), 1) - 1)
+        buffer[: len(data)] = data
+        self._place += len(data)
+        return len(data)
+
+    def _read(self, first: int, last: int) -> bytes:
+        """Returns the bytes between two places, both included; asks again if the answer breaks."""
+        request = Request(self._link, headers={"Range": f"bytes={first}-{last}"})
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                with urlopen(request, timeout=READ_SECONDS) as answer:
+                    self._size = int(answer.headers["Content-Range"].rpartition("/")[2])
+                    data = answer.read()
+                    if answer.length:  # http.client takes a broken connection for the end
+                        raise ConnectionError("the connection broke")
+                    return data
+            except HTTPError as error:
+                if error.code == 416:  # the file is empty, or ends before
+                    self._size = self._size or 0
+                    return b""
+                if error.code < 500 or attempt == ATTEMPTS:
+                    raise OSError(f"the store answers {error.code} {error.reason}") from None
+            except (URLError, OSError):
+                if attempt == ATTEMPTS:
+                    raise
+            time.sleep(attempt)
+        raise AssertionError
+
+
 @contextmanager
-def open_file(uri: str, mode: str = "rb") -> Iterator[BinaryIO]:
+def open_file(uri: str, mode: str = "rb", link: str = "") -> Iterator[BinaryIO]:
     """Opens a binary file to read ("rb", seekable) or write ("wb"), inside a with block.
 
-    A written file appears when the block ends, and not at all if the block raises.
+    A written file appears when the block ends, and not at all if the block raises. link: of
+    link_to, through which a process without credentials reads the file.
     """
+    if link.startswith(("http:", "https:")):
+        with explained(uri):
+            yield cast(BinaryIO, io.BufferedReader(_Linked(link), BLOCK_BYTES))
+        return
     if mode not in ("rb", "wb"):
         raise ValueError(f"mode must be 'rb' or 'wb', not '{mode}'")
     if mode == "wb" and not _in_store(uri):
@@ -171,6 +250,12 @@ def write(uri: str, content: bytes | str) -> None:
 
 def write_json(uri: str, value: Any) -> None:
     write(uri, to_json(value))
+
+
+def write_table(uri: str, table: pa.Table) -> None:
+    """Writes a Parquet file."""
+    with open_file(uri, "wb") as file:
+        pq.write_table(table, file, compression="zstd")
 
 
 def create(uri: str, content: bytes | str) -> None:

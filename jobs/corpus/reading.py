@@ -1,0 +1,210 @@
+"""Finds and checks every file that a job reads, before any work starts, and reads them in Spark.
+
+Spark itself reads Parquet. Other formats, and Parquet that Spark would misread, are read in Python
+by gaixie.udfs.storage.tables, in one task for each file or part of a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from gaixie.jobs.corpus.files import (
+    base_of,
+    folder_columns,
+)
+from gaixie.jobs.corpus.parquet import CHECKED
+from gaixie.jobs.corpus.settings import LICENSE, Input
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.storage import tables
+from gaixie.udfs.storage.storage import File, link_to, spark_uri
+from gaixie.udfs.storage.tables import (
+    MALFORMED_LINE,
+    Form,
+    Part,
+    is_divisible,
+)
+from gaixie.udfs.text.validate import MALFORMED
+
+NO_ORIGIN = "unknown"
+"""Origin of a malformed line in an input whose origins are in a column."""
+
+SCORED = ("pair_id", *FEATURES, *OUTPUTS, "stage")
+"""Columns of a run's scored pairs. They are left out if such pairs are read again."""
+
+RENAMED = {"pair_id": "input_pair_id"}
+"""Input columns that are carried through under another name, because the job writes its own."""
+
+PART_BYTES, OPEN_BYTES = 16_000_000, 1_000_000
+"""Bytes that one task reads, and what opening a file costs in such bytes."""
+
+
+@dataclass
+class InputFiles:
+    """An input after its inspection."""
+
+    settings: Input
+    """With the names of the columns that were recognised."""
+    format: str
+    schema: StructType
+    """Columns of the files and of their folders; text formats have only strings."""
+    files: list[File]
+    left_out: list[str] = field(default_factory=list)
+    """URIs of the files below the input's path that are not read."""
+    rows: dict[str, int] = field(default_factory=dict)
+    """Rows of each file, if its footer says so (Parquet)."""
+    row_groups: dict[str, int] = field(default_factory=dict)
+    in_python: set[str] = field(default_factory=set)
+    """Parquet files that Spark's reader cannot read as they are."""
+    whole: set[str] = field(default_factory=set)
+    """CSV files with records that span lines."""
+    folder_names: list[str] = field(default_factory=list)
+    """Columns that the names of folders hold, such as day=1."""
+
+    @property
+    def form(self) -> Form:
+        return self.settings.csv.form(self.format)
+
+    def pieces(self, files: list[File]) -> float:
+        """Returns the number of pieces into which the files can be split for reading."""
+        if self.format == "parquet":
+            return sum(self.row_groups[file.uri] for file in files)
+        if all(self.is_divisible(file) for file in files):
+            return float("inf")
+        return len(files)
+
+    def is_divisible(self, file: File) -> bool:
+        return file.uri not in self.whole and is_divisible(self.form, file.uri)
+
+    @property
+    def names(self) -> list[str]:
+        """Returns the columns that the files themselves hold."""
+        return [name for name in self.schema.names if name not in self.folder_names]
+
+    @property
+    def extra_columns(self) -> list[StructField]:
+        """Returns the columns that are carried through, as the run stores them."""
+        columns = [
+            StructField(name, self.schema[own].dataType) for own, name in self.extra_names.items()
+        ]
+        licence = (
+            [StructField(LICENSE, StringType())] if self.settings.license and self.files else []
+        )
+        return columns + licence
+
+    @property
+    def extra_names(self) -> dict[str, str]:
+        """Maps the names of carried columns to their names in the run."""
+        if self.settings.carried is not None:
+            return self.settings.carried
+        used = {*self.settings.text_columns}
+        if {*SCORED} <= {*self.schema.names, "stage"}:
+            used |= {*SCORED}
+        if "origin" in self.folder_names:
+            used.add("origin")
+        return {name: RENAMED.get(name, name) for name in self.schema.names if name not in used}
+
+
+def column(name: str) -> Column:
+    """Returns the column of this name, whatever characters are in it."""
+    return F.col(f"`{name.replace('`', '``')}`")
+
+
+def read_files(spark: SparkSession, source: InputFiles, files: list[File]) -> DataFrame:
+    """Reads some files of an input: source, paraphrase, origin, malformed_line, extra columns.
+
+    All columns are strings except extra columns and columns of lists, which keep their types.
+    """
+    settings = source.settings
+    malformed = F.col(MALFORMED_LINE)
+    if settings.origin:
+        origin = F.lit(settings.origin)
+    else:  # a malformed line has nothing in that column
+        origin = column(settings.origin_column or "")
+        origin = F.when(malformed.isNull(), origin).otherwise(NO_ORIGIN)
+    lists = source.schema[settings.paraphrase_column].dataType.typeName() == "array"
+    text = "array<string>" if lists else "string"
+    return rows_of(spark, source, files).select(
+        column(settings.source_column).cast("string").alias("source"),
+        column(settings.paraphrase_column).cast(text).alias("paraphrase"),
+        origin.cast("string").alias("origin"),
+        malformed.cast("string").alias(MALFORMED_LINE),
+        *[column(own).alias(name) for own, name in source.extra_names.items()],
+        *([F.lit(settings.license).alias(LICENSE)] if settings.license else []),
+    )
+
+
+def rows_of(spark: SparkSession, source: InputFiles, files: list[File]) -> DataFrame:
+    """Reads some files of an input: the columns of its schema, and MALFORMED_LINE."""
+    if source.format == "parquet" and not source.in_python:
+        reader = spark.read.options(**CHECKED).schema(source.schema)
+        if source.folder_names:
+            reader = reader.option("basePath", base_of(source.settings.path))
+        rows = reader.parquet(*[spark_uri(file.uri) for file in files])
+        return rows.withColumn(MALFORMED_LINE, F.lit(None))
+    form, names, folders = source.form, source.names, source.folder_names
+    texts, groups = source.settings.plain_columns, parts_of(source, files)
+    held = {file.uri: folder_columns(file.uri, source.settings.path) for file in files}
+    order = [*source.schema.names, MALFORMED_LINE]
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number in numbers(batches):
+            for part in groups[number]:
+                for batch in tables.read(part, names, form, texts):
+                    for name in folders:
+                        value = held[part.uri][name]
+                        constant = pa.array([value] * len(batch), pa.string())
+                        batch = batch.append_column(name, constant)
+                    yield batch.select(order)
+
+    schema = StructType([*source.schema, StructField(MALFORMED_LINE, StringType())])
+    return tasks(spark, len(groups)).mapInArrow(work, schema)
+
+
+def tasks(spark: SparkSession, count: int) -> DataFrame:
+    """Returns a table of the numbers of tasks, each in its own partition."""
+    return spark.range(0, count, 1, count)
+
+
+def numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
+
+
+def parts_of(source: InputFiles, files: Sequence[File]) -> list[list[Part]]:
+    """Divides files into parts, and groups these into tasks of about PART_BYTES."""
+    tasks: list[list[Part]] = []
+    size = PART_BYTES + 1
+    for file in files:
+        link = link_to(file.uri)
+        parts = [Part(file.uri, link=link)]
+        cost = file.size
+        if source.format == "parquet":
+            groups = max(source.row_groups.get(file.uri, 1), 1)
+            parts, cost = [Part(file.uri, k, k + 1, link) for k in range(groups)], cost // groups
+        elif source.is_divisible(file) and file.size > PART_BYTES:
+            places = [*range(0, file.size, PART_BYTES), None]
+            parts = [Part(file.uri, a or 0, b, link) for a, b in pairwise(places)]
+            cost = PART_BYTES
+        for part in parts:
+            size += cost + OPEN_BYTES
+            if size > PART_BYTES:
+                tasks.append([])
+                size = cost + OPEN_BYTES
+            tasks[-1].append(part)
+    return tasks
+
+
+def line_fault() -> Column:
+    """Returns the quarantine reason of a malformed line; null for any other row."""
+    line = F.col(MALFORMED_LINE)
+    broken = F.contains(line, F.lit(tables.UNDECODABLE))
+    reason = F.when(broken, F.lit("undecodable")).otherwise(F.lit(MALFORMED))
+    return F.when(line.isNotNull(), reason)

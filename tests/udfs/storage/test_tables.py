@@ -1,0 +1,272 @@
+"""Tables must be read alike wherever they are, and whatever a file holds must be in a row."""
+
+import bz2
+import csv
+import gzip
+import io
+import json
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gaixie.udfs.storage.columns import count_rows, read_columns, read_lines, texts_of, writing
+from gaixie.udfs.storage.records import FIELD_LINES, Delimited, json_records
+from gaixie.udfs.storage.tables import Form, Part, TableError, header_of, kind_of, read, scan
+
+NAMES = ["source", "paraphrase"]
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+A, B = "火从三楼烧起来。", "三楼先着的火。"
+
+
+def rows_of(path: Path, form: Form | None = None, part: Part | None = None) -> list:
+    """Returns the rows of a file; of a malformed record its text."""
+    form = form or Form(str(kind_of(path.name)))
+    batches = read(part or Part(str(path)), header_of(str(path), form), form)
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    return [row.pop("malformed_line") or row for row in rows]
+
+
+def read_csv(lines: str, quote: str = '"') -> list:
+    table = Delimited(io.StringIO(lines, newline=""), ",", quote)
+    width = len(table.header())
+    return [cells if cells is not None else text for _, cells, text in table.records(width)]
+
+
+# CSV
+
+
+STRAY = {
+    "a quote closed on another line": (
+        '1,2,"开\n3,4,5" x\n',
+        [["1", "2", "开"], ["3", "4", '5" x']],
+    ),
+    "never closed": ('1,"开,\n3,4,5\n6,7,8\n', ['1,"开,', ["3", "4", "5"], ["6", "7", "8"]]),
+    "a record of two lines": ('1,"甲\n乙",3\n4,5,6\n', [["1", "甲\n乙", "3"], ["4", "5", "6"]]),
+    "too few and too many": ("1,2\n3,4,5,6\n", ["1,2", "3,4,5,6"]),
+    "doubled quotes": ('1,"他说""好""",3\n', [["1", '他说"好"', "3"]]),
+    "a quote inside": ('1,5" 长,3\n', [["1", '5" 长', "3"]]),
+    "blank lines": ("\n1,2,3\n\r\n", [["1", "2", "3"]]),
+    "empty cells": (",,\n", [["", "", ""]]),
+}
+
+
+@pytest.mark.parametrize("name", STRAY)
+def test_quotes_never_swallow_rows(name):
+    lines, records = STRAY[name]
+    assert read_csv("a,b,c\n" + lines) == records
+
+
+def test_a_field_of_many_lines_is_read_line_by_line():
+    inside = "\n".join("x" * FIELD_LINES)
+    assert len(read_csv(f'a,b\n1,"{inside}"\n')) == 1
+    assert len(read_csv(f'a,b\n1,"{inside}\n"\n')) == FIELD_LINES + 1
+
+
+@given(st.text(st.sampled_from('甲乙,"\n'), max_size=40))
+def test_every_character_of_csv_is_in_one_record(text):
+    records = read_csv("a,b\n" + text)
+    joined = "".join(r if isinstance(r, str) else "".join(r) for r in records)
+    assert Counter(joined)["甲"] == text.count("甲")
+    assert Counter(joined)["乙"] == text.count("乙")
+
+
+@given(st.lists(TEXTS.filter(lambda text: not {*text} & {"\0", "\r"}), min_size=1, max_size=6))
+def test_csv_as_python_writes_it(tmp_path_factory, texts):
+    path = tmp_path_factory.mktemp("rows") / "a.csv"
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file).writerows([NAMES, *([text, "好"] for text in texts)])
+    assert [*read_columns(str(path), NAMES)] == [(text, "好") for text in texts]
+    assert count_rows(str(path), NAMES) == len(texts)
+
+
+@given(st.lists(st.text(st.sampled_from("甲a,"), max_size=6), max_size=8), st.integers(1, 9))
+def test_parts_of_a_file_are_the_file(tmp_path_factory, lines, size):
+    path = tmp_path_factory.mktemp("rows") / "a.csv"
+    path.write_text("\n".join(["x,y", *lines]), "utf-8")
+    form, places = Form("csv"), [*range(0, path.stat().st_size, size), None]
+    parts = [Part(str(path), a or 0, b) for a, b in pairwise(places)]
+    assert [row for part in parts for row in rows_of(path, form, part)] == rows_of(path)
+    scans = [scan(part, form) for part in parts]
+    assert sum(found.rows for found in scans) == len(rows_of(path))
+
+
+def test_columns_without_a_name(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("source,paraphrase,,\n甲,乙,,\n丙,丁\n戊,己,,x\n", "utf-8")
+    assert scan(Part(str(path)), Form("csv")).names == [*NAMES, "_c3"]
+    assert [*read_columns(str(path), NAMES)] == [("甲", "乙"), ("丙", "丁"), ("戊", "己")]
+
+
+def test_the_delimiter_is_the_one_in_the_header(tmp_path):
+    for delimiter in ",;\t":
+        (tmp_path / "a.csv").write_text(f"source{delimiter}paraphrase\n甲{delimiter}乙\n", "utf-8")
+        assert [*read_columns(str(tmp_path / "a.csv"), NAMES)] == [("甲", "乙")]
+
+
+# JSON lines
+
+
+OBJECT = {"source": A, "n": "1.50", "deep": '{"a": 1, "a": [2]}', "no": None, "yes": "true"}
+LINE = f'{{"source": "{A}", "n": 1.50, "deep": {{"a": 1, "a": [2]}}, "no": null, "yes": true}}'
+JSON = {
+    LINE: [OBJECT],
+    LINE + LINE: [OBJECT, OBJECT],
+    f"{LINE} {LINE} ": [OBJECT, OBJECT],
+    "\ufeff" + LINE: [OBJECT],
+    '{"a": NaN, "b": -Infinity}': [{"a": "NaN", "b": "-Infinity"}],
+    '{"id": 12345678901234567890123}': [{"id": "12345678901234567890123"}],
+    '{"a": "\\ud83d", "b": "\\ud83d\\ude00"}': [{"a": "\ufffd", "b": "😀"}],
+    "{}": [{}],
+    **dict.fromkeys(
+        (
+            *("[]", f"[{LINE}]", '"text"', "3", "null", "{1: 2}", '{"a" 1}', '{"a": 1,}'),
+            *(f"{LINE} and more", '{"a": 1, "a": 2}', '{"source": ["x"]}', '{"source": {}}'),
+            "[" * 9999,
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("line", JSON, ids=range(len(JSON)))
+def test_objects_of_a_line(line):
+    expected = JSON[line]
+    found = [*json_records(["\n", line + "\n"], ["source"])]
+    if expected is None:
+        assert found == [(2, None, line)]
+    else:
+        assert [cells for _, cells, _ in found] == expected
+
+
+def test_a_column_that_one_line_has(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{LINE}\n{{"loss": NaN, "note": "x"}}\n', "utf-8")
+    assert scan(Part(str(path)), Form("jsonl")).names == [*OBJECT, "loss", "note"]
+
+
+# Encodings, compression, workbooks
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "gb18030", "big5"])
+def test_encodings(tmp_path, kind, encoding):
+    sign = {"csv": ",", "tsv": "\t"}.get(kind)
+    text = json.dumps({"source": A, "paraphrase": B}, ensure_ascii=False)
+    text = f"source{sign}paraphrase\r\n{A}{sign}{B}\r\n" if sign else f"{text}\r\n"
+    text = text.translate(str.maketrans("楼烧来从着", "樓燒來從著")) if encoding == "big5" else text
+    path = tmp_path / f"a.{kind}"
+    path.write_bytes(text.encode(encoding))
+    form = Form(kind, encoding if encoding in ("gb18030", "big5") else None)
+    [row] = rows_of(path, form)
+    assert [*row] == NAMES
+    assert row["source"] in text
+    if encoding in ("gb18030", "big5"):
+        found = scan(Part(str(path)), Form(kind))
+        assert (found.rows - found.undecodable, found.good) == (0, 0)
+
+
+def test_bytes_that_are_not_utf8_are_marked(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("source,paraphrase\n厨\n甲,厨".encode() + b"\xe6\x88x\n")
+    assert rows_of(path) == ["厨", {"source": "甲", "paraphrase": "厨\ufffd<e6><88>x"}]
+    (tmp_path / "a.txt").write_bytes("一\n".encode() + b"\xff\n")
+    assert [*read_lines(str(tmp_path / "a.txt"))] == ["一", "\ufffd<ff>"]
+    with pytest.raises(TableError, match=r"a\.txt, line 2: not UTF-8"):
+        [*read_lines(str(tmp_path / "a.txt"), strict=True)]
+
+
+def test_lines_of_an_old_mac(tmp_path):
+    (tmp_path / "a.csv").write_bytes("source,paraphrase\r甲,乙\r丙,丁\r".encode())
+    assert [*read_columns(str(tmp_path / "a.csv"), NAMES)] == [("甲", "乙"), ("丙", "丁")]
+
+
+@pytest.mark.parametrize("ending", ["gz", "bz2", "zst", "lz4"])
+def test_a_compressed_file_and_half_of_one(tmp_path, ending):
+    lines = "".join(f"{A}{number}\t{B}\n" for number in range(20_000))
+    data = ("source\tparaphrase\n" + lines).encode()
+    pack = {"gz": gzip.compress, "bz2": bz2.compress}
+    codec = {"zst": "zstd", "lz4": "lz4"}
+    path = tmp_path / f"a.tsv.{ending}"
+    if ending in pack:
+        path.write_bytes(pack[ending](data))
+    else:
+        with pa.CompressedOutputStream(str(path), codec[ending]) as file:
+            file.write(data)
+    assert scan(Part(str(path)), Form("tsv")).rows == 20_000
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    assert scan(Part(str(path)), Form("tsv")).fault.startswith(f"{path}: ")
+
+
+def test_workbooks(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["原句", "改写", None], ["甲", 5, None], [None], ["丙", None, None]):
+        book.active.append(row)
+    path = tmp_path / "a.xlsx"
+    book.save(path)
+    assert [*read_columns(str(path), ["原句", "改写"])] == [("甲", "5"), ("丙", "")]
+    book.create_sheet("more").append(["x"])
+    book.save(path)
+    with pytest.raises(TableError, match=r"a\.xlsx: several sheets have rows"):
+        rows_of(path)
+
+
+# Parquet, and columns for commands
+
+
+@given(st.lists(st.tuples(TEXTS, TEXTS | st.none()), max_size=6))
+def test_jsonl_and_parquet_come_back(tmp_path_factory, rows):
+    table = pa.table(
+        [pa.array(column, pa.string()) for column in zip(*rows, strict=True)] or [[], []],
+        pa.schema(dict.fromkeys(NAMES, pa.string())),
+    )
+    folder = tmp_path_factory.mktemp("rows")
+    for name in ("a.jsonl", "a.parquet"):
+        with writing(str(folder / name), table.schema) as write:
+            write(table)
+        assert [*read_columns(str(folder / name), NAMES)] == rows
+
+
+def test_tsv_has_a_row_a_line(tmp_path):
+    path = str(tmp_path / "a.tsv")
+    table = pa.table({"source": ['一"\t二\n三', None], "score": [0.5, None]})
+    with writing(path, table.schema) as write:
+        write(table)
+    assert [*read_columns(path, ["score", "source"])] == [("0.500000", '一" 二 三'), ("", "")]
+
+
+def test_half_a_surrogate_pair_leaves_the_other_texts():
+    assert texts_of(["一\ud83d", None, "二"]).to_pylist() == ["一\ufffd", None, "二"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.tsv", b"source\tb\n"),
+        ("a.jsonl", b'{"source": "a"}'),
+        ("a.jsonl", b"\n[]"),
+        ("a.csv", b"source,paraphrase\nx\n"),
+        ("a.csv", b"\xd0\xcf\x11\xe0 an old workbook"),
+        ("a.csv", b"PK\3\4 a workbook"),
+        ("a.xlsx", b"PK\3\4"),
+        ("a.parquet", b"PAR1"),
+        ("n.parquet", b""),
+        ("a.docx", b""),
+        ("nowhere.csv", None),
+    ],
+)
+def test_what_cannot_be_read_is_named(tmp_path, name, content):
+    path = tmp_path / name
+    if name == "n.parquet":
+        pq.write_table(pa.table({name: [1] for name in NAMES}), path)
+    elif content is not None:
+        path.write_bytes(content)
+    with pytest.raises(TableError) as error:
+        [*read_columns(str(path), NAMES)]
+    assert str(error.value).startswith(str(path))
+    assert "\n" not in str(error.value)

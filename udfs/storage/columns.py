@@ -1,0 +1,166 @@
+"""Reads and writes columns of text for commands: a file, or standard input and output."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.records import UNDECODABLE, whole
+from gaixie.udfs.storage.tables import (
+    BATCH,
+    KINDS,
+    STANDARD,
+    Form,
+    TableError,
+    TextTable,
+    kind_of,
+    opened,
+    spark_type,
+)
+
+WRITTEN = (".tsv", ".jsonl", ".parquet")
+
+Row = tuple[str | None, ...]
+
+
+def read_columns(
+    name: str, columns: Sequence[str], form: Form | None = None, strict: bool = False
+) -> Iterator[Row]:
+    """Yields the given columns of each row of a file; for lines of text, the line.
+
+    form: by default from the file's name; plain lines for standard input. strict: whether bytes
+    that are not UTF-8 are an error, instead of UNDECODABLE. Raises TableError or OSError, in one
+    line that names file, column and line, for a missing column, a column that is not text, or a
+    malformed record.
+    """
+    form = form or form_of(name)
+    shown = "standard input" if name == STANDARD else name
+    with opened(name) as file:
+        if form.kind == "parquet":
+            yield from _parquet_rows(file, name, columns)
+            return
+        table, places = TextTable(file, shown, form), None
+        for number, cells, _ in table.records():
+            if form.kind == "txt":
+                row: list[Any] = cells
+            elif cells is None:
+                what = "expected a JSON object" if form.kind == "jsonl" else "malformed"
+                raise TableError(f"{shown}, line {number:,}: {what}")
+            elif isinstance(cells, dict):
+                check_columns(f"{shown}, line {number:,}", columns, [*cells])
+                row = [cells[column] for column in columns]
+            else:
+                if places is None:
+                    check_columns(shown, columns, table.names)
+                    places = [table.names.index(column) for column in columns]
+                row = [cells[place] for place in places]
+            if strict and any(text and UNDECODABLE in text for text in row):
+                raise TableError(f"{shown}, line {number:,}: not UTF-8")
+            yield tuple(row)
+        if places is None and table.names and form.kind != "txt":
+            check_columns(shown, columns, table.names)
+
+
+def _parquet_rows(file: Any, name: str, columns: Sequence[str]) -> Iterator[Row]:
+    table = pq.ParquetFile(file)
+    check_columns(name, columns, table.schema_arrow.names)
+    for column in columns:
+        kind = spark_type(table.schema_arrow.field(column).type)
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            raise TableError(f"{name}: column '{column}' is of {kind}, expected string")
+    for batch in table.iter_batches(BATCH, columns=list(columns)):
+        yield from zip(*(batch.column(column).to_pylist() for column in columns), strict=True)
+
+
+def read_lines(name: str, strict: bool = False) -> Iterator[str]:
+    """Yields the lines of a file, whatever its name ends in."""
+    return (line or "" for (line,) in read_columns(name, [], Form("txt"), strict))
+
+
+def count_rows(name: str, columns: Sequence[str]) -> int:
+    """Counts the rows of a file. Reads all of it, so that errors show before work starts."""
+    return sum(1 for _ in read_columns(name, columns))
+
+
+def is_standard(name: str) -> bool:
+    """Tells whether a name means standard input or output."""
+    return name in (STANDARD, "/dev/stdin", "/dev/stdout")
+
+
+def check_extension(name: str, expected: Sequence[str]) -> None:
+    """Raises TableError for a file of another extension; standard input and output pass."""
+    if not is_standard(name) and not name.endswith(tuple(expected)):
+        raise TableError(f"{name}: expected a file of {', '.join(expected[:-1])} or {expected[-1]}")
+
+
+def form_of(name: str) -> Form:
+    """Returns the form that a file's name tells. Raises TableError if it tells none."""
+    kind = "txt" if name == STANDARD else kind_of(name)
+    if kind is None:
+        endings = ", ".join(ending for endings in KINDS.values() for ending in endings)
+        raise TableError(f"{name}: the name does not end in a known format: {endings}")
+    return Form(kind)
+
+
+def check_columns(name: str, columns: Iterable[str], there: Sequence[str]) -> None:
+    """Raises TableError if a column is missing."""
+    for column in columns:
+        if column not in there:
+            raise TableError(f"{name}: no column '{column}', it has: {', '.join(there)}")
+
+
+def texts_of(values: Iterable[Any]) -> pa.Array:
+    """Returns texts as an Arrow column, with UNDECODABLE for halves of surrogate pairs."""
+    return pa.array(
+        (whole(value) if isinstance(value, str) else value for value in values), pa.string()
+    )
+
+
+@contextmanager
+def writing(name: str, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+    """Yields a function that appends tables to a file, which appears when the block ends.
+
+    In TSV, tabs and line ends in a cell become spaces, null is empty, numbers have six decimals.
+    """
+    check_extension(name, WRITTEN)
+    if is_standard(name):
+        yield _tsv_writer(sys.stdout.buffer, schema)
+        return
+    with storage.open_file(name, "wb") as file:
+        if name.endswith(".parquet"):
+            with pq.ParquetWriter(file, schema) as writer:
+                yield writer.write_table
+        elif name.endswith(".jsonl"):
+            yield lambda table: file.writelines(map(_json_line, table.to_pylist()))
+        else:
+            yield _tsv_writer(file, schema)
+
+
+def _json_line(row: dict[str, Any]) -> bytes:
+    return (json.dumps(row, ensure_ascii=False) + "\n").encode()
+
+
+def _tsv_writer(file: BinaryIO, schema: pa.Schema) -> Callable[[pa.Table], None]:
+    file.write(("\t".join(schema.names) + "\n").encode())
+
+    def write(table: pa.Table) -> None:
+        for row in table.to_pylist():
+            file.write(("\t".join(map(_cell, row.values())) + "\n").encode())
+        file.flush()
+
+    return write
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6f}"
+    return " ".join(value.splitlines()).replace("\t", " ") if isinstance(value, str) else str(value)

@@ -1,0 +1,267 @@
+"""Finds the records in files of text: CSV, TSV, JSON lines, plain lines, and Excel workbooks.
+
+Each record is (line number, cells, text): its cells are those of the header, or in JSON lines a
+dict; None if the record is malformed, and text then holds it as it was written. Every line that is
+not blank belongs to one record, so nothing is lost.
+
+A quote that is never closed would swallow the rows after it. So a quoted field spans lines only if
+it is closed within FIELD_LINES, at its end, in a record that has as many cells as the header;
+otherwise the line stands alone.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
+from zipfile import BadZipFile
+
+csv.field_size_limit(2**31 - 1)
+
+FIELD_LINES = 100
+"""Maximum lines of a quoted field."""
+
+MARK = "\ufeff"
+"""The byte order mark, which Python removes only from some encodings."""
+
+UNDECODABLE = "\ufffd"
+"""Stands before bytes that could not be decoded, which follow in the form <e6><88>."""
+
+Cells = list[str] | dict[str, str | None]
+Record = tuple[int, Any, str]
+"""Line number, Cells or None, and the text of a malformed record."""
+
+
+def _mark_bytes(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    data = error.object[error.start : error.end]
+    return UNDECODABLE + "".join(f"<{byte:02x}>" for byte in data), error.end
+
+
+codecs.register_error("mark", _mark_bytes)
+
+
+def lines_of(
+    file: io.BufferedReader, encoding: str, start: int = 0, end: int | None = None
+) -> Iterator[str]:
+    """Yields the lines of a file that begin between two places in bytes, with their line ends.
+
+    Undecodable bytes become UNDECODABLE. start and end are only for encodings in which a line ends
+    with the byte of ASCII: see is_wide.
+    """
+    head = file.peek()
+    if is_wide(encoding) or (b"\r" in head and b"\n" not in head):  # from an old Mac
+        yield from io.TextIOWrapper(file, encoding, "mark", newline=None)
+        return
+    place = max(start - 1, 0)
+    if start:
+        file.seek(place)
+        place += len(file.readline())  # the line before
+    for line in file:
+        if end is not None and place >= end:
+            return
+        place += len(line)
+        yield line.decode(encoding, "mark")
+
+
+def is_wide(encoding: str) -> bool:
+    """Tells whether a character takes two bytes or more, even a line end."""
+    return codecs.lookup(encoding).name.partition("-")[2][:2] in ("16", "32")
+
+
+def plain_lines(lines: Iterable[str]) -> Iterator[Record]:
+    """Yields each line, blank ones too, as a record of one cell."""
+    for number, line in enumerate(lines, 1):
+        yield number, [line.rstrip("\r\n")], ""
+
+
+# CSV and TSV
+
+
+class Delimited:
+    """The records of CSV or TSV; the first is the header unless the width is given."""
+
+    def __init__(self, lines: Iterable[str], delimiter: str, quote: str):
+        """quote: empty if quotes are ordinary characters."""
+        self._lines, self._ahead, self._number = iter(lines), deque[str](), 0
+        self._delimiter, self._quote = delimiter, quote
+        self.open_quotes = False
+        """Whether a line has ended inside quotes."""
+
+    def __iter__(self) -> Iterator[Record]:
+        return self.records(0)
+
+    def header(self) -> list[str]:
+        """Returns the names of the first record, as they are written; none if there is no record."""
+        first: Record = next(self.records(0), (0, [], ""))
+        return [name.strip() for name in first[1]]
+
+    def records(self, width: int, named: int = 0) -> Iterator[Record]:
+        """Yields the records that follow.
+
+        width: cells of each record; 0 allows any. named: how many a record must have, if the last
+        columns have no name.
+        """
+        least = named or width
+
+        def fits(cells: list[str]) -> bool:
+            return not width or least <= len(cells) <= width
+
+        while (line := self._next()) is not None:
+            number, text = self._number, line.rstrip("\r\n")
+            if not text.strip(" "):
+                continue
+            if not self._quote or self._quote not in text:
+                cells: list[str] | None = text.split(self._delimiter)
+            else:
+                cells, text = self._quoted(line, fits)
+            if cells is not None and fits(cells):
+                yield number, cells + [""] * (width - len(cells)), ""
+            else:
+                yield number, None, text
+
+    def _next(self) -> str | None:
+        line = self._ahead.popleft() if self._ahead else next(self._lines, None)
+        self._number += line is not None
+        return line
+
+    def _quoted(self, line: str, fits: Any) -> tuple[list[str] | None, str]:
+        """Returns the cells of a record that begins with a line, and its text."""
+        form: dict[str, Any] = {"delimiter": self._delimiter, "quotechar": self._quote}
+        taken: list[str] = [line]
+
+        def more() -> Iterator[str]:
+            yield line
+            while len(taken) < FIELD_LINES and (following := self._next()) is not None:
+                self.open_quotes = True
+                taken.append(following)
+                yield following
+
+        cells: list[str] | None
+        try:
+            cells = next(csv.reader(more(), strict=True, **form))
+        except csv.Error:
+            cells = None
+        text = line.rstrip("\r\n")
+        if cells is not None and (fits(cells) or len(taken) == 1):
+            return cells, "".join(taken).rstrip("\r\n")
+        try:
+            alone = next(csv.reader([text], **form), None)
+        except csv.Error:  # a carriage return in it
+            alone = None
+        if cells is not None and not (alone and fits(alone)):
+            return None, "".join(taken).rstrip("\r\n")
+        self._ahead.extendleft(reversed(taken[1:]))
+        self._number -= len(taken) - 1
+        return alone, text
+
+
+# JSON lines
+
+
+class _Number(str):
+    """A number as it is written."""
+
+
+class _Object(list[tuple[str, Any]]):
+    """The members of an object in order."""
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_Object, parse_int=_Number, parse_float=_Number, parse_constant=_Number
+)
+
+
+def json_records(lines: Iterable[str], texts: Iterable[str] = ()) -> Iterator[Record]:
+    """Yields the objects of JSON lines as dicts of texts; a line may hold several.
+
+    A text is itself, with UNDECODABLE for half of a surrogate pair; null is None; any other value
+    is its JSON, with numbers as they are written. A line is malformed if something in it is no
+    object, repeats a name, or has a list or an object under one of the names in texts.
+    """
+    texts = (*texts,)
+    for number, line in enumerate(lines, 1):
+        text = line.strip().removeprefix(MARK)
+        if not text:
+            continue
+        try:
+            found, place = [], 0
+            while place < len(text):
+                value, place = _DECODER.raw_decode(text, place)
+                found.append(_members(value, texts))
+                while text[place : place + 1].isspace():
+                    place += 1
+        except (ValueError, RecursionError):
+            yield number, None, text
+        else:
+            for members in found:
+                yield number, members, ""
+
+
+def _members(value: Any, texts: tuple[str, ...]) -> dict[str, str | None]:
+    """Returns an object's members as texts. Raises ValueError for what is malformed."""
+    if not isinstance(value, _Object):
+        raise ValueError("no object")
+    members = {}
+    for name, held in value:
+        if type(held) is not str:
+            if isinstance(held, list) and name in texts:
+                raise ValueError(f"a list in {name}")
+            held = None if held is None else _as_json(held)
+        members[whole(name)] = None if held is None else whole(held)
+    if len(members) != len(value):
+        raise ValueError("a name is repeated")
+    return members
+
+
+def whole(text: str) -> str:
+    """Returns a text with UNDECODABLE for each half of a surrogate pair, which UTF-8 cannot hold."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _as_json(value: Any) -> str:
+    if isinstance(value, _Object):
+        return "{" + ", ".join(f"{_as_json(k)}: {_as_json(v)}" for k, v in value) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_as_json, value)) + "]"
+    return str(value) if isinstance(value, _Number) else json.dumps(value, ensure_ascii=False)
+
+
+# Workbooks
+
+
+def sheet_records(file: BinaryIO) -> Iterator[Record]:
+    """Yields the rows of a workbook that are not empty; the first is the header.
+
+    Raises ValueError if it is no workbook, or if several sheets have rows.
+    """
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise ValueError("Excel needs the package openpyxl: pip install openpyxl") from None
+    try:
+        book = load_workbook(file, read_only=True, data_only=True)
+        used = [sheet for sheet in book.worksheets if any(map(any, sheet.values))]
+        if len(used) > 1:
+            names = ", ".join(sheet.title for sheet in used)
+            raise ValueError(f"several sheets have rows ({names}): save one of them as CSV")
+        width = 0
+        for number, row in enumerate(used[0].values if used else (), 1):
+            cells = ["" if cell is None else str(cell) for cell in row]
+            if any(cells):
+                width = width or max(k for k, cell in enumerate(cells, 1) if cell)
+                beyond = any(cells[width:])
+                filled = cells[:width] + [""] * (width - len(cells))
+                yield number, None if beyond else filled, "\t".join(cells) if beyond else ""
+    except (BadZipFile, KeyError, IndexError, OSError) as error:
+        raise ValueError(f"not an Excel workbook (.xlsx): {error}") from None

@@ -1,0 +1,413 @@
+"""Reads tables for jobs, training, the service and commands: CSV, TSV, JSON lines, plain lines,
+Parquet and Excel workbooks, compressed or not, from any place that storage.py knows.
+
+All of them read alike: whatever a file holds becomes a row, or a malformed record with its text.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.records import (
+    MARK,
+    UNDECODABLE,
+    Delimited,
+    Record,
+    is_wide,
+    json_records,
+    lines_of,
+    plain_lines,
+    sheet_records,
+)
+
+KINDS = {
+    "parquet": (".parquet",),
+    "jsonl": (".jsonl", ".ndjson", ".json"),
+    "csv": (".csv",),
+    "tsv": (".tsv",),
+    "txt": (".txt",),
+    "xlsx": (".xlsx",),
+}
+"""Endings of the file names of each kind of table."""
+
+COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+
+MALFORMED_LINE = "malformed_line"
+"""Column that holds a record that could not be split into columns."""
+
+STANDARD = "-"
+"""The name of standard input."""
+
+BATCH = 8_192
+"""Rows of a batch."""
+
+HEAD_BYTES = 1 << 20
+
+NAMES = {
+    "source": (
+        *("source", "original", "src", "原句", "原文", "源句", "源文", "句子"),
+        *("sentence1", "text1", "sentence_a"),
+    ),
+    "paraphrase": (
+        *("paraphrase", "rewrite", "target", "tgt", "改写", "改写句", "改写后", "译文", "复述"),
+        *("释义", "同义句", "sentence2", "text2", "sentence_b"),
+    ),
+}
+"""What people call the two columns of a pair, in lower case, likeliest first."""
+
+
+class TableError(ValueError):
+    """A table that cannot be read: one line that names the file and what the reader said."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a file is written."""
+
+    kind: str
+    """One of KINDS."""
+    encoding: str | None = None
+    """None: UTF-8, or UTF-16 if its byte order mark says so."""
+    delimiter: str | None = None
+    """None: the comma, tab or semicolon that the header has most of; in TSV a tab."""
+    quote: str | None = None
+    """None: " in CSV, and none in TSV."""
+    names: tuple[str, ...] | None = None
+    """Names of the columns of a file without a header."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Part of a file: the lines that begin between two places in bytes, of Parquet row groups by
+    number. Of the other files, only is_divisible ones have more than one part."""
+
+    uri: str
+    start: int = 0
+    end: int | None = None
+    link: str = ""
+    """Of storage.link_to, for a process without credentials."""
+
+
+def kind_of(name: str) -> str | None:
+    """Returns the kind of table that a file's name ends in."""
+    name = name.lower()
+    for ending in COMPRESSED:
+        name = name.removesuffix(ending)
+    return next((kind for kind, endings in KINDS.items() if name.endswith(endings)), None)
+
+
+def known_as(header: Sequence[str], side: str) -> str | None:
+    """Returns the column that has a name which people use for a side: source or paraphrase."""
+    lower = {name.lower(): name for name in reversed(header)}
+    return next((lower[name] for name in NAMES[side] if name in lower), None)
+
+
+# Reading
+
+
+@contextmanager
+def opened(name: str, link: str = "") -> Iterator[io.BufferedReader]:
+    """Opens a file, or standard input, and decompresses it. Its first HEAD_BYTES can be peeked at.
+
+    Raises TableError for what any reader says of the file inside the block.
+    """
+    try:
+        if name == STANDARD:
+            yield cast(io.BufferedReader, sys.stdin.buffer)
+            return
+        with storage.open_file(name, link=link) as file:
+            yield io.BufferedReader(_decompressed(name.lower(), file), HEAD_BYTES)
+    except TableError:
+        raise
+    except (ValueError, EOFError, OSError, zlib.error, pa.ArrowException) as error:
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise TableError(said if said.startswith(f"{name}: ") else f"{name}: {said}") from None
+
+
+def _decompressed(name: str, file: Any) -> Any:
+    if name.endswith(".gz"):
+        return gzip.open(file)
+    if name.endswith(".bz2"):
+        return bz2.open(file)
+    if name.endswith((".zst", ".lz4")):
+        return pa.CompressedInputStream(pa.PythonFile(file), COMPRESSED[name[-4:]])
+    return file
+
+
+class TextTable:
+    """An open file of text: its header and its records."""
+
+    def __init__(self, file: io.BufferedReader, name: str, form: Form, texts: Iterable[str] = ()):
+        head = file.peek()
+        if head.startswith(b"\xd0\xcf\x11\xe0"):
+            raise TableError(f"{name}: an old Excel workbook (.xls): save it as .xlsx or CSV")
+        if head.startswith(b"PK\3\4") and form.kind != "xlsx":
+            raise TableError(f"{name}: a ZIP archive or an Excel workbook, not {form.kind}")
+        self.form, self._file, self._texts = _resolved(form, head), file, texts
+        self._head, self.names = head, [*(form.names or ())]
+        self._named = len(self.names)
+        self.open_quotes = False
+        """Whether a record spans lines, or a quote is never closed, as far as was read."""
+
+    def records(self, start: int = 0, end: int | None = None) -> Iterator[Record]:
+        """Yields the records that begin between two places in bytes."""
+        form = self.form
+        if form.kind == "xlsx":
+            yield from self._under_header(sheet_records(self._file))
+            return
+        if start and not form.names and form.kind in ("csv", "tsv"):
+            first = lines_of(_buffered(self._head), str(form.encoding))
+            self._name(Delimited(self._unmarked(first), *self._signs).header())
+        lines = self._unmarked(lines_of(self._file, str(form.encoding), start, end))
+        if form.kind == "jsonl":
+            yield from json_records(lines, self._texts)
+        elif form.kind == "txt":
+            yield from plain_lines(lines)
+        else:
+            table = Delimited(lines, *self._signs)
+            if not (start or form.names):
+                self._name(table.header())
+            for record in table.records(len(self.names), self._named):
+                yield record
+                self.open_quotes = table.open_quotes
+
+    def _under_header(self, rows: Iterator[Record]) -> Iterator[Record]:
+        if not self.names:
+            _, header, _ = next(rows, (0, [], ""))
+            self._name([name.strip() for name in header])
+        yield from rows
+
+    @property
+    def unnamed(self) -> list[int]:
+        """Returns the places of the columns at the end without a name."""
+        return [*range(self._named, len(self.names))]
+
+    @property
+    def _signs(self) -> tuple[str, str]:
+        return self.form.delimiter or ",", self.form.quote or ""
+
+    def _name(self, header: list[str]) -> None:
+        """Takes the names of the columns; one without a name is called by its number."""
+        self._named = max((number for number, name in enumerate(header, 1) if name), default=0)
+        self.names = [name or f"_c{number}" for number, name in enumerate(header)]
+
+    @staticmethod
+    def _unmarked(lines: Iterable[str]) -> Iterator[str]:
+        for number, line in enumerate(lines):
+            yield line if number else line.removeprefix(MARK)
+
+
+def _resolved(form: Form, head: bytes) -> Form:
+    """Returns the form with encoding, delimiter and quote, which the first bytes decide."""
+    encoding = (form.encoding or "utf-8").lower()
+    if encoding in ("utf-8", "utf8", "utf-8-sig"):
+        encoding = "utf-8"
+        for marks, name in (
+            ((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE), "utf-32"),
+            ((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "utf-16"),
+        ):
+            if head.startswith(marks):
+                encoding = name
+                break
+    quote = ('"' if form.kind == "csv" else "") if form.quote is None else form.quote
+    delimiter = form.delimiter or ("\t" if form.kind == "tsv" else ",")
+    if form.kind == "csv" and not (form.delimiter or form.names):
+        first = next(iter(lines_of(_buffered(head), encoding)), "")
+        delimiter = max(",\t;", key=first.count)
+    return replace(form, encoding=encoding, quote=quote, delimiter=delimiter)
+
+
+def _buffered(data: bytes) -> io.BufferedReader:
+    return io.BufferedReader(cast(io.RawIOBase, io.BytesIO(data)))
+
+
+def is_divisible(form: Form, uri: str) -> bool:
+    """Tells whether tasks can share a file: its lines end with the byte of ASCII, uncompressed."""
+    return not (
+        form.kind in ("xlsx", "parquet")
+        or uri.lower().endswith((*COMPRESSED,))
+        or is_wide(form.encoding or "utf-8")
+    )
+
+
+def read(
+    part: Part, columns: Sequence[str], form: Form, texts: Sequence[str] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of a file as batches: its columns of these names, and MALFORMED_LINE.
+
+    Columns are strings, null where a row has none; those of Parquet keep their types, but what
+    Spark cannot hold becomes text. A malformed record has only MALFORMED_LINE. texts: columns in
+    which JSON must not hold a list or an object. Raises TableError.
+    """
+    with opened(part.uri, part.link) as file:
+        if form.kind == "parquet":
+            yield from _parquet_batches(file, part, columns)
+            return
+        table = TextTable(file, part.uri, form, texts)
+        values: list[list[str | None]] = []
+        malformed: list[str | None] = []
+        places: list[int | None] | None = None
+        for _, cells, text in table.records(part.start, part.end):
+            if cells is None:
+                values.append([None] * len(columns))
+                malformed.append(text)
+            else:
+                if isinstance(cells, dict):
+                    values.append([cells.get(name) for name in columns])
+                else:
+                    places = places or [_place(table.names, name) for name in columns]
+                    values.append([None if k is None else cells[k] or None for k in places])
+                malformed.append(None)
+            if len(values) == BATCH:
+                yield _batch(values, malformed, columns)
+                values, malformed = [], []
+        if values:
+            yield _batch(values, malformed, columns)
+
+
+def _place(names: Sequence[str], name: str) -> int | None:
+    return names.index(name) if name in names else None
+
+
+def _batch(
+    rows: list[list[str | None]], malformed: list[str | None], columns: Sequence[str]
+) -> pa.RecordBatch:
+    arrays = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+    arrays.append(pa.array(malformed, pa.string()))
+    return pa.RecordBatch.from_arrays(arrays, names=[*columns, MALFORMED_LINE])
+
+
+def header_of(uri: str, form: Form) -> list[str]:
+    """Returns the names of a file's columns; of JSON lines, those of its first lines.
+
+    Raises TableError.
+    """
+    with opened(uri) as file:
+        if form.kind == "parquet":
+            return pq.ParquetFile(file).schema_arrow.names
+        table = TextTable(file, uri, form)
+        end = HEAD_BYTES if is_divisible(form, uri) else None
+        names: dict[str, None] = {}
+        for _, cells, _ in table.records(0, end):
+            if not isinstance(cells, dict):
+                break
+            names |= dict.fromkeys(cells)
+        return [*names] or table.names
+
+
+@dataclass
+class Scan:
+    """What one reading of a part of a text file found."""
+
+    names: list[str]
+    """Names of the columns, but not of those without a name and a value."""
+    rows: int = 0
+    """Records, malformed ones too."""
+    objects: int = 0
+    """Records that are not malformed."""
+    undecodable: int = 0
+    """Records with bytes that could not be decoded."""
+    good: int = 0
+    """Records of characters beyond ASCII that could be decoded."""
+    open_quotes: bool = False
+    unknown: str | None = None
+    """What is wrong with a value of the column with known values, if one is unknown."""
+    fault: str = ""
+    """What the reader said, if the file cannot be read to its end."""
+
+
+def scan(part: Part, form: Form, known: tuple[str, Sequence[str]] | None = None) -> Scan:
+    """Reads a part of a text file to its end. known: a column, and the values that it may have."""
+    found, names, filled = Scan([]), dict[str, None](), set[int]()
+    try:
+        with opened(part.uri, part.link) as file:
+            table = TextTable(file, part.uri, form)
+            for number, cells, text in table.records(part.start, part.end):
+                found.rows += 1
+                texts: Iterable[str | None] = [text]
+                if isinstance(cells, dict):
+                    names |= dict.fromkeys(cells)
+                    texts = cells.values()
+                elif cells is not None:
+                    texts = cells
+                    filled.update(place for place in table.unnamed if cells[place])
+                joined = "".join(filter(None, texts))
+                if not joined.isascii():
+                    bad = UNDECODABLE in joined
+                    found.undecodable += bad
+                    found.good += not bad
+                if cells is None:
+                    continue
+                found.objects += 1
+                if known and found.unknown is None:
+                    row = (
+                        cells
+                        if isinstance(cells, dict)
+                        else dict(zip(table.names, cells, strict=True))
+                    )
+                    if (value := row.get(known[0]) or None) not in known[1]:
+                        line = "" if part.start else f"line {number:,}: "
+                        held = f"the unknown value {value!r}" if value else "no value"
+                        found.unknown = f"{line}column '{known[0]}' holds {held}"
+            empty = {*table.unnamed} - filled
+            found.names = [*names] or [n for k, n in enumerate(table.names) if k not in empty]
+            found.open_quotes = table.open_quotes
+    except TableError as error:
+        found.fault = str(error)
+    return found
+
+
+# Parquet
+
+
+def _parquet_batches(file: Any, part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    table = pq.ParquetFile(file, coerce_int96_timestamp_unit="us", page_checksum_verification=True)
+    end = table.num_row_groups if part.end is None else part.end
+    for batch in table.iter_batches(BATCH, [*range(part.start, end)], [*columns]):
+        arrays = [_for_spark(batch.column(column)) for column in columns]
+        arrays.append(pa.nulls(len(batch), pa.string()))
+        yield pa.RecordBatch.from_arrays(arrays, names=[*columns, MALFORMED_LINE])
+
+
+def _for_spark(column: pa.Array) -> pa.Array:
+    return column.cast(spark_type(column.type))
+
+
+def spark_type(kind: pa.DataType) -> pa.DataType:
+    """Returns the type as which Spark holds a column: the same, or else string."""
+    if pa.types.is_dictionary(kind):
+        return spark_type(kind.value_type)
+    if pa.types.is_unsigned_integer(kind):
+        return pa.decimal128(20, 0) if kind.bit_width == 64 else pa.int64()
+    return kind if spark_holds(kind) else pa.string()
+
+
+def spark_holds(kind: pa.DataType) -> bool:
+    """Tells whether Spark reads columns of a type of Parquet's as they are."""
+    if isinstance(kind, pa.ListType | pa.LargeListType | pa.FixedSizeListType):
+        return spark_holds(kind.value_type)
+    if isinstance(kind, pa.MapType):
+        return spark_holds(kind.key_type) and spark_holds(kind.item_type)
+    if isinstance(kind, pa.StructType):
+        return all(spark_holds(field.type) for field in kind)
+    if pa.types.is_timestamp(kind):
+        return kind.unit != "ns"
+    tests = (
+        *(pa.types.is_string, pa.types.is_large_string, pa.types.is_binary),
+        *(pa.types.is_large_binary, pa.types.is_boolean, pa.types.is_signed_integer),
+        *(pa.types.is_float32, pa.types.is_float64, pa.types.is_date32, pa.types.is_decimal128),
+    )
+    return any(test(kind) for test in tests)

@@ -33,8 +33,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from gaixie.research.comparison.datasets import source_share
 from gaixie.research.fitting import data
+from gaixie.research.ratings.rated import RATINGS, Rated, RatedTable
+from gaixie.research.ratings.tables import source_share
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.spscore import SHIPPED, SPScore
 from gaixie.udfs.storage.local_copy import local_copy
@@ -62,7 +63,7 @@ def run(arguments: argparse.Namespace, folder: Path, output: Path) -> None:
     groups = rated["group"].nunique()
     if groups < config.folds:
         raise ValueError(
-            f"{config.rated.path}: {groups} groups, expected at least {config.folds} (one for each "
+            f"{config.rated.name}: {groups} groups, expected at least {config.folds} (one for each "
             "fold; --folds sets their number)"
         )
     print(f"{config.rated.name}: {len(rated):,} rated pairs in {groups:,} groups")
@@ -105,7 +106,7 @@ def tested(test: pd.DataFrame, folder: Path) -> dict[str, dict[str, float]]:
     outputs = SPScore.load(str(folder)).outputs(
         test["source"].tolist(), test["paraphrase"].tolist()
     )
-    targets, groups = test[list(data.RATINGS)].to_numpy(float), test["group"].to_numpy(object)
+    targets, groups = test[list(RATINGS)].to_numpy(float), test["group"].to_numpy(object)
     return correlations(outputs, targets, groups, {"test": np.ones(len(test), bool)})["test"]
 
 
@@ -143,9 +144,9 @@ def settings(arguments: argparse.Namespace) -> data.Config:
     else:
         config = load_settings(data.Config, data.CONFIG)
         config.human, config.known, config.negatives.others = None, None, None
-        config.rated = data.Rated(
+        config.rated = Rated(
             name=Path(arguments.input).name,
-            path=str(Path(arguments.input).absolute()),
+            tables=[RatedTable(path=str(Path(arguments.input).absolute()))],
             scale=arguments.scale,
             score_column=arguments.score,
         )

@@ -23,7 +23,8 @@ from typing import Any
 import pandas as pd
 
 from gaixie.research.pair_encoder.examples import FOLLOWS
-from gaixie.research.pair_encoder.ratings import RATINGS, read_json_lines
+from gaixie.research.ratings.rated import RATINGS
+from gaixie.research.ratings.tables import read_json_lines
 from gaixie.research.pair_encoder.sets import (
     BROKEN,
     GROUPS,

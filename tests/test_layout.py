@@ -94,15 +94,16 @@ PACKAGES = {
     "service": {"browsing": set()},
     "research": {
         "segmenter": set(),
-        "fitting": {"pair_encoder"},
+        "ratings": set(),
+        "fitting": {"pair_encoder", "ratings"},
         "encoders": set(),
-        "comparison": {"fitting"},
-        "annotation": {"comparison", "fitting"},
+        "comparison": {"fitting", "ratings"},
+        "annotation": {"ratings"},
         "simplification": set(),
         "generators": {"comparison"},
-        "identification": {"comparison"},
+        "identification": {"comparison", "ratings"},
         "benchmarks": set(),
-        "pair_encoder": set(),
+        "pair_encoder": {"ratings"},
     },
 }
 """The packages of scripts, and which of their siblings each may import."""

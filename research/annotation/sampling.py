@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from gaixie.research.fitting.pair_tables import read_table
+from gaixie.research.ratings.tables import read_table
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.manifest import NAME

@@ -10,7 +10,7 @@ import pandas as pd
 from pydantic import Field
 
 from gaixie.research.fitting.data import numbers_of
-from gaixie.research.fitting.pair_tables import read_table, remove_spaces, source_hash
+from gaixie.research.ratings.tables import read_table, remove_spaces, source_hash
 from gaixie.udfs.storage.settings import Strict
 
 ADDED_SHARE = 0.2

@@ -1,10 +1,16 @@
-"""What SPScore-zh is fitted on: rated pairs, human scores, and negatives made from the pairs."""
+"""What SPScore-zh is fitted on: rated pairs, human scores, written groups, and negatives.
+
+Each kind is read by one function that returns ``Rows``. To add a table of rated pairs, with its
+weight and, by its rater, its offset, list it in conf/spscore.yaml. To add another kind of rows, write
+such a function, and name it in ``recipe.read_material``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,13 +18,15 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 
 from gaixie.research.fitting.negatives import KINDS, make_negatives
-from gaixie.research.fitting.pair_tables import read_table, source_hash
-from gaixie.research.pair_encoder.ratings import (
-    HIGHEST,
-    RATINGS,
-    components,
-    on_one_scale,
-    read_translated,
+from gaixie.research.pair_encoder import sets
+from gaixie.research.ratings import rated as ratings
+from gaixie.research.ratings.rated import RATINGS, ROOT, Rated, components, find
+from gaixie.research.ratings.tables import (
+    numbers_of,
+    read_json_lines,
+    read_table,
+    source_hash,
+    strings_of,
 )
 from gaixie.udfs.meaning.extract import Resources, extract_core
 from gaixie.udfs.spscore import OUTPUTS, TIERS
@@ -26,42 +34,13 @@ from gaixie.udfs.storage.settings import Strict
 from gaixie.udfs.text.normalise import normalise, normalise_column
 from gaixie.udfs.text.segmenters import Segmenter
 
-ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / "conf/spscore.yaml"
+TAUGHT = [OUTPUTS.index(name) for name in ("meaning", "spscore")]
+"""What rows without a rating teach."""
+TEXTS = ["source", "paraphrase"]
 Bounds = tuple[float | None, float | None, float | None, float | None, float | None]
-
-
-class Rated(Strict):
-    """A table of pairs with a rating for each of RATINGS.
-
-    Pairs of one ``group``, by default the source, fall on one side of every split. Where a column
-    ``coarse`` is true or 1, ratings are labels, 0 or 1, beside the fine ones of other rows.
-    """
-
-    name: str
-    path: str
-    later: list[str] = Field(default=[])
-    """Tables of later rounds of rating, with the same columns and ``rater``."""
-    own: list[str] = Field(default=[])
-    """More of them, which were written for this project: relative to the repository's root."""
-    translated: str | None = None
-    """A table of ratings, relative to the root, whose sentences stand in ``translations``: columns
-    set, line, system_source, system_paraphrase, rater and the five ratings."""
-    translations: str | None = None
-    """Columns set, line, translations_zh and systems."""
-    again: list[str] = Field(default=[])
-    """JSON lines of pairs of the first table that later raters rated once more (id, rater,
-    ratings): in the folder of the sets, or else relative to the root."""
-    licence: str = "not stated"
-    raters: str = "not stated"
-    scale: float = Field(default=5.0, gt=0)
-    """The highest rating; the lowest is 0."""
-    score_column: str | None = None
-    """One expert score instead of the five ratings (CSPC, section 3.1); every head learns it."""
-    written: str | None = None
-    """Kinds that begin so are reported apart: pairs written to vary."""
-    written_share: float = Field(default=0.5, gt=0, lt=1)
-    single_pass_weight: float = Field(default=1.0, gt=0)
+Pair = tuple[str, str, str]
+"""(source, paraphrase, kind)."""
 
 
 class Human(Strict):
@@ -76,15 +55,15 @@ class Human(Strict):
 
 
 class Known(Strict):
-    """Written groups and their counterparts, of which most were not rated (fitting/known.py)."""
+    """Written groups and their counterparts, of which most were not rated."""
 
     groups: str
     broken: str
     rewritten: str
-    """Free rewrites and their counterparts: relative to the repository's root."""
+    """Free rewrites and their counterparts."""
     own_groups: str
     own_broken: str
-    """As groups and broken; some of them are kept for tier full. Relative to the root, too."""
+    """As groups and broken; some of them are kept for tier full."""
     weight: float = Field(default=0.25, gt=0)
     """Of all rated pairs'."""
 
@@ -126,18 +105,17 @@ class Config(Strict):
     never_lower: dict[str, list[str]] = Field(default={})
     parameters: dict[str, dict] = Field(default={})
     """By tier: what differs from LightGBM's settings in research/fitting/fit.py."""
+    note: str = ""
+    """What a reader of the card has to know about how these settings were chosen."""
 
     @model_validator(mode="after")
     def _columns(self) -> Config:
-        lower = [*self.penalties, *(name for own in self.never_raise.values() for name in own)]
-        higher = [name for own in self.never_lower.values() for name in own]
+        lower = [*self.penalties, *(name for names in self.never_raise.values() for name in names)]
+        higher = [name for names in self.never_lower.values() for name in names]
         for tier, named in (("core", lower), ("full", higher)):
             if unknown := [name for name in named if name not in TIERS[tier]]:
                 raise ValueError(f"{unknown[0]!r}: expected a column of the tier {tier}")
         return self
-
-    note: str = ""
-    """What a reader of the card has to know about how these settings were chosen."""
 
 
 @dataclass
@@ -181,50 +159,25 @@ class Rows:
 
     @classmethod
     def join(cls, *parts: Rows) -> Rows:
-        return cls(
-            *(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(cls))
-        )
+        names = [field.name for field in fields(cls)]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+def extract(source: pd.Series, paraphrase: pd.Series, segmenter: Segmenter) -> np.ndarray:
+    """Features of tier core: float32, shape (rows, columns)."""
+    a, b = (normalise_column(pa.array(column, pa.string()))[0] for column in (source, paraphrase))
+    return extract_core(a, b, segmenter.word_ends(a), segmenter.word_ends(b), Resources.load())
+
+
+# Rated pairs
 
 
 def read_rated(settings: Rated, folder: Path) -> pd.DataFrame:
-    """Columns source, paraphrase (normalised), group, kind, origin, passes, part, and RATINGS in
-    [0, 1].
-
-    Ratings of later rounds are put on the scale of the first; pairs that share a group or a source
-    have one group. Raises FileNotFoundError, or ValueError naming file, column and row at fault.
-    """
-    paths = [folder / name for name in (settings.path, *settings.later)]
-    paths += [ROOT / name for name in settings.own]
-    tables = [_read_rated(settings, path) for path in paths]
-    if settings.translated and settings.translations:
-        tables.append(read_translated(ROOT / settings.translated, folder / settings.translations))
-        tables[-1][list(RATINGS)] /= HIGHEST
-    rated = pd.concat(tables, ignore_index=True)
-    here = [(ROOT / name).exists() for name in settings.again]
-    again = [(ROOT if own else folder) / n for own, n in zip(here, settings.again, strict=True)]
-    rated = on_one_scale(rated, again, highest=1.0)
-    # Normalised last: the encoder's parts are hashes of the texts as they were written.
-    rated[["source", "paraphrase"]] = rated[["source", "paraphrase"]].map(normalise)
+    """Reads the rated pairs, normalised; pairs that share a group or a source have one group."""
+    rated = ratings.read_rated(settings, folder)
+    # Normalised last: the parts are hashes of the texts as they were written.
+    rated[TEXTS] = rated[TEXTS].map(normalise)
     return rated.assign(group=components(rated["group"], rated["source"]))
-
-
-def _read_rated(settings: Rated, path: Path) -> pd.DataFrame:
-    ratings = {name: settings.score_column or name for name in RATINGS}
-    columns = ["source", "paraphrase", *dict.fromkeys(ratings.values())]
-    optional = ("group", "kind", "origin", "passes", "id", "rater", "coarse")
-    table = read_table(path, columns, optional=optional)
-    rated = pd.DataFrame(
-        {name: _strings(table[name], f"{path}: column {name!r}") for name in columns[:2]}
-    )
-    coarse = table.get("coarse", rated["source"]).astype(str).str.lower()
-    highest = np.where(coarse.isin(("1", "1.0", "true")), 1.0, settings.scale)
-    for name, column in ratings.items():
-        rated[name] = _ratings(table[column], highest, f"{path}: column {column!r}") / highest
-    rated["group"] = table.get("group", rated["source"]).astype(str)
-    for name, default in (("kind", "rated"), ("origin", "human"), ("rater", ""), ("id", None)):
-        rated[name] = table.get(name, default)
-    rated["passes"] = table.get("passes", pd.Series(1, table.index)).astype(float)
-    return rated
 
 
 def is_written(rated: pd.DataFrame, settings: Rated) -> np.ndarray:
@@ -234,19 +187,26 @@ def is_written(rated: pd.DataFrame, settings: Rated) -> np.ndarray:
     return rated["kind"].str.startswith(settings.written).to_numpy()
 
 
-def rated_weight(rated: pd.DataFrame, settings: Rated) -> np.ndarray:
-    """Mean 1; the written pairs have their share of the whole."""
+def rated_rows(rated: pd.DataFrame, settings: Rated, segmenter: Segmenter) -> Rows:
+    """The rated pairs. Their mean weight is 1; the written ones have their share of the whole."""
     weight = np.where(rated["passes"] > 1, 1.0, settings.single_pass_weight)
+    weight = weight * rated["weight"].to_numpy(float)
     written = is_written(rated, settings)
     if written.any() and not written.all():
         weight[written] *= settings.written_share / weight[written].sum()
         weight[~written] *= (1 - settings.written_share) / weight[~written].sum()
-    return weight / weight.mean()
-
-
-def rated_rows(rated: pd.DataFrame, settings: Rated, segmenter: Segmenter) -> Rows:
     targets = rated[list(RATINGS)].to_numpy(float)
-    return Rows.of(rated, targets, rated_weight(rated, settings), segmenter)
+    return Rows.of(rated, targets, weight / weight.mean(), segmenter)
+
+
+def groups_of(sources: pd.Series, rated: pd.DataFrame) -> list[str]:
+    """The group of each source: that of its rated pairs, if it has any, so that it keeps its side
+    of a split."""
+    group_of = dict(zip(rated["source"], rated["group"], strict=True))
+    return [group_of.get(source, source) for source in sources]
+
+
+# Human scores
 
 
 def read_human(
@@ -254,30 +214,80 @@ def read_human(
 ) -> tuple[Rows, dict[str, float]]:
     """Rows that have a target for spscore alone, without pairs that are rated; and the line.
 
-    The line maps a human score onto a rating: least squares over the pairs that have both. A source
-    that is rated keeps its group.
+    The line maps a human score onto a rating: least squares over the pairs that have both.
     """
     path = folder / settings.path
     columns = ["source", settings.paraphrase_column, settings.score_column]
-    table = read_table(path, columns).set_axis(["source", "paraphrase", "human"], axis=1)
-    wheres = [f"{path}: column {name!r}" for name in columns]
-    for name, where in zip(table.columns[:2], wheres, strict=False):
-        table[name] = _strings(table[name], where).map(normalise)
-    table["human"] = _ratings(table["human"], 1.0, wheres[2])
-    known = rated[["source", "paraphrase", "overall"]]
-    table = table.merge(known, "left", on=["source", "paraphrase"])
-    both = table.dropna(subset="overall")
-    slope, intercept = (
-        np.polyfit(both["human"], both["overall"], 1) if len(both) > 20 else (0.6, 0.0)
+    table = read_table(path, columns).set_axis([*TEXTS, "human"], axis=1)
+    for name, column in zip(TEXTS, columns, strict=False):
+        table[name] = strings_of(table[name], f"{path}: column {column!r}").map(normalise)
+    where = f"{path}: column {settings.score_column!r}"
+    table["human"] = numbers_of(
+        table["human"], where, "a number from 0 to 1", lambda x: (x >= 0) & (x <= 1)
     )
+    table = table.merge(rated[[*TEXTS, "overall"]], "left", on=TEXTS)
+    both = table.dropna(subset="overall")
+    slope, intercept = 0.6, 0.0
+    if len(both) > 20:
+        slope, intercept = np.polyfit(both["human"], both["overall"], 1)
     new = table[table["overall"].isna()].reset_index(drop=True)
     targets = np.full((len(new), len(OUTPUTS)), np.nan)
     targets[:, -1] = np.clip(intercept + slope * new["human"], 0, 1)
-    group_of = dict(zip(rated["source"], rated["group"], strict=True))
-    new["group"] = [group_of.get(source, source) for source in new["source"]]
+    new = new.assign(kind=settings.name, group=groups_of(new["source"], rated))
     weight = settings.weight * len(rated) / max(len(new), 1)
     line = {"rated_too": len(both), "slope": float(slope), "intercept": float(intercept)}
-    return Rows.of(new.assign(kind=settings.name), targets, weight, segmenter), line
+    return Rows.of(new, targets, weight, segmenter), line
+
+
+# Written groups: a counterpart was written to be wrong in one way, and pairs of its kind were rated
+
+
+def known_rows(
+    pairs: Iterable[Pair], weight: float, rated: pd.DataFrame, segmenter: Segmenter
+) -> Rows:
+    """Rows of the pairs whose kind was rated; the kind's mean is their target, for ``meaning`` and
+    ``spscore`` alone. weight: of all of them, against that of all rated pairs."""
+    table = pd.DataFrame([*pairs], columns=[*TEXTS, "kind"])
+    table = table[table["kind"].isin(set(rated["kind"]))]
+    table[TEXTS] = table[TEXTS].map(normalise)
+    means = rated.groupby("kind")[list(RATINGS)].mean()
+    targets = np.full((len(table), len(OUTPUTS)), np.nan)
+    targets[:, TAUGHT] = means.loc[table["kind"]].to_numpy()[:, TAUGHT]
+    table["group"] = groups_of(table["source"], rated)
+    return Rows.of(table, targets, weight * len(rated) / max(len(table), 1), segmenter)
+
+
+def pairs_for_core(settings: Known, folder: Path) -> Iterator[Pair]:
+    """Of the groups that came with the data, and of the free rewrites; held-out ones stay out."""
+    broken = {row["group"]: row for row in read_json_lines(find(settings.broken, folder))}
+    for row in read_json_lines(find(settings.groups, folder)):
+        if row["group"] in broken and not sets.held_out(row["group"]):
+            yield from _of_group(row, broken[row["group"]])
+    for row in read_json_lines(find(settings.rewritten, folder)):
+        if not sets.held_out(row["group"]):
+            for text in row["same"]:
+                yield row["source"], text, "written_rewrite"
+            for kind, text in zip(row["kinds"], row["wrong"], strict=True):
+                yield row["source"], text, f"written_rewrite_{kind}"
+
+
+def pairs_for_full(settings: Known) -> Iterator[Pair]:
+    """Of groups that the pair encoder has not learned from."""
+    broken = {row["group"]: row for row in read_json_lines(ROOT / settings.own_broken)}
+    for row in read_json_lines(ROOT / settings.own_groups):
+        if row["group"] in broken and sets.for_heads(row["group"]):
+            yield from _of_group(row, broken[row["group"]])
+
+
+def _of_group(row: dict[str, Any], broken: dict[str, str]) -> Iterator[Pair]:
+    source, *others = row["texts"]
+    for number, text in enumerate(others, 1):
+        yield source, text, f"written_S{number}"
+    for kind in sets.KINDS:
+        yield source, broken[kind], f"written_{kind}"
+
+
+# Negatives
 
 
 def negatives_of(
@@ -292,20 +302,19 @@ def negatives_of(
     texts = sorted(set(rated["source"]) | set(rated["paraphrase"]))
     tags = dict(zip(texts, segmenter.tag(texts), strict=True)).__getitem__
     negatives = []
-    for row, (source, paraphrase) in enumerate(
-        zip(rated["source"], rated["paraphrase"], strict=True)
-    ):
+    pairs = zip(rated["source"], rated["paraphrase"], strict=True)
+    for row, (source, paraphrase) in enumerate(pairs):
         other = others[source_hash(f"{seed}{source}{paraphrase}") % len(others)]
         made = make_negatives(source, paraphrase, other, tags, seed, list(settings.bounds))
         negatives += [(source, text, kind, row) for kind, text in made.items()]
-    return pd.DataFrame(negatives, columns=["source", "paraphrase", "kind", "pair"])
+    return pd.DataFrame(negatives, columns=[*TEXTS, "kind", "pair"])
 
 
 def negative_rows(
     rated: pd.DataFrame, negatives: pd.DataFrame, settings: Negatives, segmenter: Segmenter
 ) -> Rows:
     """The negatives; each rating is that of the rated pair, bounded as the settings say."""
-    own = rated[list(RATINGS)].to_numpy(float)[negatives["pair"]]
+    of_pair = rated[list(RATINGS)].to_numpy(float)[negatives["pair"]]
     bounds = {
         kind: [np.inf if bound is None else bound for bound in row]
         for kind, row in settings.bounds.items()
@@ -313,43 +322,9 @@ def negative_rows(
     targets = np.array([bounds[kind] for kind in negatives["kind"]], float)
     # A negative made from the source starts as a copy of it: it keeps everything it does not lose.
     from_source = ~negatives["kind"].str.startswith("own_").to_numpy()
-    own[from_source] = (1.0, 1.0, 1.0, 1.0, 1.0)
+    of_pair[from_source] = (1.0, 1.0, 1.0, 1.0, 1.0)
     # A fault costs a poor paraphrase something too.
-    own[~from_source, -1] *= 0.8
+    of_pair[~from_source, -1] *= 0.8
     groups = rated["group"].to_numpy(object)[negatives["pair"]]
-    return Rows.of(negatives.assign(group=groups), np.minimum(targets, own), 1.0, segmenter)
-
-
-def extract(source: pd.Series, paraphrase: pd.Series, segmenter: Segmenter) -> np.ndarray:
-    """Features of tier core: float32, shape (rows, columns)."""
-    a, b = (normalise_column(pa.array(column, pa.string()))[0] for column in (source, paraphrase))
-    return extract_core(a, b, segmenter.word_ends(a), segmenter.word_ends(b), Resources.load())
-
-
-def _strings(column: pd.Series, where: str) -> pd.Series:
-    wrong = [text for text in column if not isinstance(text, str)]
-    if wrong:
-        raise ValueError(f"{where} holds {wrong[0]!r}, expected strings")
-    return column
-
-
-def _ratings(column: pd.Series, highest: float | np.ndarray, where: str) -> np.ndarray:
-    expected = f"a number from 0 to {np.max(highest, initial=1):g}"
-    if np.size(highest) and np.ptp(highest):
-        expected += ", at most 1 where it is coarse"
-    return numbers_of(column, where, expected, lambda x: (x >= 0) & (x <= highest))
-
-
-def numbers_of(
-    column: pd.Series, where: str, expected: str, right: Callable[[np.ndarray], np.ndarray]
-) -> np.ndarray:
-    """A column as numbers: float64. Raises ValueError that names the first row that is not
-    right."""
-    numbers = pd.to_numeric(column, errors="coerce").to_numpy(float)
-    wrong = np.flatnonzero(~right(numbers))
-    if len(wrong):
-        row, number, value = int(wrong[0]), numbers[wrong[0]], column.iloc[wrong[0]]
-        words = isinstance(value, str) and np.isnan(number)
-        given = repr(value) if words else f"{number:g}"
-        raise ValueError(f"{where}: row {row + 1} has {given}, expected {expected}")
-    return numbers
+    table = negatives.assign(group=groups)
+    return Rows.of(table, np.minimum(targets, of_pair), 1.0, segmenter)

@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from gaixie.research.fitting import recipe, report
-from gaixie.research.fitting.data import Config, Known, Rows
-from gaixie.research.fitting.known import known_rows, pairs_for_full
+from gaixie.research.fitting.data import Config, Known, Rows, known_rows, pairs_for_full
 from gaixie.research.fitting.recipe import Material
 from gaixie.udfs.command_line import say
 from gaixie.udfs.meaning.pair_encoder import PairEncoder
@@ -47,35 +46,38 @@ def fit_full(
     kept = np.concatenate([unseen, chosen])
     core = core[: len(kept)][kept]
     material = only(material, unseen, chosen)
-    own_core = SHIPPED / "core" if output.parent == SHIPPED else output.parent / "core"
+    fitted_core = SHIPPED / "core" if output.parent == SHIPPED else output.parent / "core"
 
     say(f"full: the encoder reads {len(core):,} pairs")
     texts = material.texts
     encoded = PairEncoder.load().predict(texts["source"].tolist(), texts["paraphrase"].tolist())
     columns, count = np.hstack([core, encoded]), len(material.rows)
-    rows, negatives = (
-        replace(own, features=np.hstack([own.features, new]))
-        for own, new in (
-            (material.rows, columns[:count]),
-            (material.negatives, columns[count:]),
-        )
+    material = replace(
+        material,
+        rows=_wider(material.rows, columns[:count]),
+        negatives=_wider(material.negatives, columns[count:]),
     )
-    material = replace(material, rows=rows, negatives=negatives)
     if config.known:
-        material = replace(material, known=_known(config.known, material, own_core, segmenter))
-    core_name = "core" if output.parent == SHIPPED else own_core
+        known = _known(config.known, material, fitted_core, segmenter)
+        material = replace(material, others={"known": known})
+    core_name = "core" if output.parent == SHIPPED else fitted_core
     report.fit_and_save(config, "full", material, segmenter, output, core_name, folder, READ)
 
 
 def _known(settings: Known, material: Material, core: Path, segmenter: Segmenter) -> Rows:
     """Written groups that neither the encoder nor tier core has learned from."""
     kinds = set(material.rated["kind"])
-    pairs = [own for own in pairs_for_full(settings) if own[2] in kinds]
+    pairs = [pair for pair in pairs_for_full(settings) if pair[2] in kinds]
     rows = known_rows(pairs, settings.weight, material.rated, segmenter)
-    sources, paraphrases = ([normalise(own[k]) for own in pairs] for k in (0, 1))
+    sources = [normalise(source) for source, _, _ in pairs]
+    paraphrases = [normalise(paraphrase) for _, paraphrase, _ in pairs]
     encoded = PairEncoder.load().predict(sources, paraphrases)
     judged = SPScore.load(str(core)).predict(rows.features)
-    return replace(rows, features=np.hstack([rows.features, judged, encoded]))
+    return _wider(rows, np.hstack([judged, encoded]))
+
+
+def _wider(rows: Rows, columns: np.ndarray) -> Rows:
+    return replace(rows, features=np.hstack([rows.features, columns]))
 
 
 def only(material: Material, rated: np.ndarray, negatives: np.ndarray) -> Material:
@@ -89,6 +91,5 @@ def only(material: Material, rated: np.ndarray, negatives: np.ndarray) -> Materi
         rows=material.rows[rated],
         negatives=replace(chosen, pairs=places[chosen.pairs]),
         texts=material.texts[np.concatenate([rated, negatives])],
-        human=None,
-        known=None,
+        others={},
     )

@@ -12,7 +12,6 @@ import pandas as pd
 from gaixie.research.fitting import data
 from gaixie.research.fitting.data import Config, Rows
 from gaixie.research.fitting.fit import fit_model, group_folds
-from gaixie.research.fitting.known import known_rows, pairs_for_core
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import OUTPUTS, TIERS, Head, SPScore
 from gaixie.udfs.spscore.penalties import PENALISED, penalty
@@ -30,8 +29,8 @@ class Material:
     rows: Rows
     """Of the rated pairs."""
     negatives: Rows
-    human: Rows | None
-    known: Rows | None
+    others: dict[str, Rows]
+    """Rows that are learned from, and never evaluated on."""
     human_line: dict[str, float]
     """How human scores were mapped onto ratings."""
     texts: pd.DataFrame
@@ -39,8 +38,11 @@ class Material:
 
     @property
     def all_rows(self) -> Rows:
-        others = [rows for rows in (self.human, self.known) if rows is not None]
-        return Rows.join(self.rows, self.negatives, *others)
+        return Rows.join(self.rows, self.negatives, *self.others.values())
+
+    def without(self, kind: str) -> Material:
+        others = {name: rows for name, rows in self.others.items() if name != kind}
+        return replace(self, others=others)
 
 
 def read_material(
@@ -48,22 +50,21 @@ def read_material(
 ) -> Material:
     """Reads the sets, makes the negatives, and computes the features of all of them."""
     negatives = data.negatives_of(rated, folder, config.negatives, segmenter)
-    human = known = None
+    others: dict[str, Rows] = {}
     line: dict[str, float] = {}
     if config.human:
-        human, line = data.read_human(config.human, folder, rated, segmenter)
+        others["human"], line = data.read_human(config.human, folder, rated, segmenter)
     if config.known:
-        pairs = pairs_for_core(config.known, folder)
-        known = known_rows(pairs, config.known.weight, rated, segmenter)
+        pairs = data.pairs_for_core(config.known, folder)
+        others["known"] = data.known_rows(pairs, config.known.weight, rated, segmenter)
     return Material(
         rated,
         data.is_written(rated, config.rated),
         data.rated_rows(rated, config.rated, segmenter),
         data.negative_rows(rated, negatives, config.negatives, segmenter),
-        human,
-        known,
+        others,
         line,
-        pd.concat([rated[["source", "paraphrase"]], negatives[["source", "paraphrase"]]]),
+        pd.concat([rated[data.TEXTS], negatives[data.TEXTS]]),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from gaixie.research.fitting import card, evaluation
 from gaixie.research.fitting.data import Config
 from gaixie.research.fitting.recipe import Material, cross_validate, fit, rows_to_fit, weighted
 from gaixie.research.fitting.unseen import unseen_figures
-from gaixie.research.pair_encoder.ratings import TRANSLATED
+from gaixie.research.ratings.rated import TRANSLATED
 from gaixie.udfs.command_line import say
 from gaixie.udfs.meaning.extract import FAMILIES
 from gaixie.udfs.meaning.pair_encoder import DESCRIPTION, SHIPPED
@@ -49,7 +48,7 @@ def fit_and_save(
     """
     rated = material.rated
     if tier == "paper":  # its eight features cannot tell a counterpart from a paraphrase
-        material = replace(material, known=None)
+        material = material.without("known")
     say(f"{tier}: cross-validation in {config.folds} folds")
     outputs = cross_validate(material, tier, config, columns)
     figures, reliability = measure(material, outputs)
@@ -171,9 +170,9 @@ def describe(config: Config, material: Material, tier: str, signature: str) -> d
     rated = config.rated.model_dump(include={"name", "licence", "raters"})
     rated |= {"pairs": len(material.rated), "groups": int(material.rated["group"].nunique())}
     human = None
-    if config.human and material.human is not None:
+    if config.human and "human" in material.others:
         human = config.human.model_dump(include={"name", "licence"})
-        human |= {"pairs": len(material.human), **material.human_line}
+        human |= {"pairs": len(material.others["human"]), **material.human_line}
     kinds = len(set(material.negatives.kinds.tolist()))
     return {
         "version": VERSION,

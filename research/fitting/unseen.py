@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
-from gaixie.research.pair_encoder.evaluation import KINDS
-from gaixie.research.pair_encoder.ratings import read_json_lines
-from gaixie.research.pair_encoder.sets import held_out
+from gaixie.research.pair_encoder.sets import KINDS, held_out
+from gaixie.research.ratings.tables import read_json_lines
 from gaixie.udfs.metrics.bootstrap import bootstrap_interval
 from gaixie.udfs.spscore import SPScore
 

@@ -18,8 +18,8 @@ from random import Random
 
 import rjieba
 
-from gaixie.udfs.paraphrase.lexicon import NAMES
-
+NAMES = frozenset(["nr", "ns", "nt", "nz", "nrt", "nrfg"])
+"""Tags of names."""
 DIGITS = "零一二三四五六七八九"
 COUNTED = "个名年天次位人家只条张场月日岁块元辆间部篇首本杯件份种座倍成十百千万"
 MARKS = "[，；。！？]"

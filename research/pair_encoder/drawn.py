@@ -35,7 +35,7 @@ def write_drawn(sets: Sets, count: int, seed: int, path: Path) -> Counter[str]:
     for name in ("rated", "written"):
         draw = kept.kinds[name][1]
         drawn += [(f"{KEPT} {name}", draw()) for _ in range(round(KEPT_SHARE * count))]
-    lines = sorted(map(_line, *zip(*drawn, strict=True)))
+    lines = sorted(line_of(kind, example) for kind, example in drawn)
     path.parent.mkdir(parents=True, exist_ok=True)
     with lzma.open(path, "wt", encoding="utf-8", filters=[XZ]) as file:
         file.writelines(lines)
@@ -47,7 +47,7 @@ def _of_kept(sets: Sets, random: Random) -> Examples:
     return Examples(dataclasses.replace(sets, rated=rated, written=sets.kept_written), random)
 
 
-def _line(kind: str, own: Example) -> str:
+def line_of(kind: str, own: Example) -> str:
     """An example as a line that begins with its texts: equal ones come together when sorted."""
     row = {"source": own.source, **_paraphrase(own)}
     if own.worse is not None:

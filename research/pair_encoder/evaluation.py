@@ -10,13 +10,10 @@ import numpy as np
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
-from gaixie.research.pair_encoder.judged_edits import GOOD
-from gaixie.research.pair_encoder.ratings import RATINGS, read_json_lines
-from gaixie.research.pair_encoder.sets import OWN, Sets, human_test
+from gaixie.research.pair_encoder.sets import KINDS, OWN, Sets, human_test
+from gaixie.research.ratings.rated import RATINGS
+from gaixie.research.ratings.tables import read_json_lines
 from gaixie.udfs.meaning.pair_encoder import TASKS, PairEncoder
-from gaixie.udfs.paraphrase.edits import apply, doubts_of
-
-KINDS = ("negation", "roles", "fact", "scope", "salad")
 
 
 def evaluate(encoder: PairEncoder, sets: Sets, data: Path) -> dict[str, float]:
@@ -66,22 +63,8 @@ def evaluate(encoder: PairEncoder, sets: Sets, data: Path) -> dict[str, float]:
     ]
     wins = [(own[:2, None] > own[None, 2:]).mean() for own in statements]
     found["premises, what follows wins"] = float(np.mean(wins))
-    found |= _edits(encoder, sets)
     found["OCNLI, entailment against contradiction, AUC"] = _entailment(of, data)
     return found
-
-
-def _edits(encoder: PairEncoder, sets: Sets) -> dict[str, float]:
-    """AUC of edits that were judged: by ``good``, and by how likely what they wrote is wrong."""
-    edits = [(row.text, edit) for row in sets.test_edits for edit in (*row.good, *row.bad)]
-    texts, edited = [text for text, _ in edits], [apply(text, [edit]) for text, edit in edits]
-    tasks, doubts = encoder.read(texts, edited)
-    doubt = [doubts_of([edit], own)[0] for (_, edit), own in zip(edits, doubts, strict=True)]
-    good = [edit.kind == GOOD for _, edit in edits]
-    return {
-        "judged edits, good, AUC": float(roc_auc_score(good, tasks[:, TASKS.index("good")])),
-        "judged edits, doubt, AUC": float(roc_auc_score(good, np.negative(doubt))),
-    }
 
 
 def _parts(sets: Sets) -> list[tuple[str, list[dict[str, Any]]]]:

@@ -13,14 +13,9 @@ from functools import partial
 from random import Random
 from typing import Any
 
-import rjieba
-
 from gaixie.research.pair_encoder.broken import Breaker
-from gaixie.research.pair_encoder.judged_edits import draw_edited
-from gaixie.research.pair_encoder.ratings import HIGHEST, RATINGS, TRANSLATED
 from gaixie.research.pair_encoder.sets import LONGEST, Example, Sets, Span
-from gaixie.udfs.paraphrase.edits import Edit, apply, fits
-from gaixie.udfs.paraphrase.lexicon import lexical_edits, load
+from gaixie.research.ratings.rated import RATINGS, TRANSLATED
 
 FLUENT_COUNTERPARTS = ("negation", "roles", "roles", "fact", "scope")
 """Fluent counterparts of a written group, and how often each is drawn."""
@@ -45,7 +40,7 @@ class Examples:
         short = (rated["source"].str.len() <= LONGEST) & (rated["paraphrase"].str.len() <= LONGEST)
         rated = rated[short]
         translated = rated["kind"] == TRANSLATED
-        self.degrees = (rated.groupby("kind")[list(RATINGS)].mean() / HIGHEST).T.to_dict()
+        self.degrees = rated.groupby("kind")[list(RATINGS)].mean().T.to_dict()
         self.kinds: dict[str, tuple[float, Callable[[], Example]]] = {
             "versions": (0.14, self.of_versions),
             "written": (0.20, self.of_written),
@@ -53,8 +48,6 @@ class Examples:
             "rewritten": (0.12, partial(self.of_groups, sets.rewritten)),
             "premises": (0.06, self.of_premises),
             "copies": (0.02, self.of_copies),
-            "edits": (0.03, self.of_edits),
-            "judged edits": (0.06 * bool(sets.edits), self.of_judged_edits),
             "rated": (0.12, partial(self.of_rated, rated[~translated].to_dict("records"))),
             "translated": (
                 0.18 * translated.any(),
@@ -93,33 +86,6 @@ class Examples:
                 return broken(one, salad, differences(other, salad))
         stranger = random.choice(random.choice(self.sets.versions))
         return Example(one, stranger, {"same": 0, "fluent": 1, "good": 0})
-
-    def of_edits(self) -> Example:
-        """A sentence and its edits by the lexicon's sure words: the same; broken as well: not the
-        same."""
-        text = self.random.choice(self.random.choice(self.sets.versions))
-        edits = [own for own in lexical_edits(text, rjieba.tag(text), load()) if own.sure]
-        self.random.shuffle(edits)
-        taken: list[Edit] = []
-        for edit in edits:
-            if fits(edit, taken) and self.random.random() < 0.6:
-                taken.append(edit)
-        edited = apply(text, taken)
-        drawn = self.random.random()
-        if drawn < 0.4 and (wrong := self.breaker.meaning(edited)):
-            return changed(text, edited, wrong)
-        if drawn < 0.55 and (salad := self.breaker.salad(edited)):
-            return broken(text, salad, differences(edited, salad))
-        return equal(text, edited) if taken else Example(text, text, {"same": 1})
-
-    def of_judged_edits(self) -> Example:
-        """A sentence with edits that a reader let stand, before the same with one that none did."""
-        judged = self.random.choice(self.sets.edits)
-        right, wrong, spans = draw_edited(judged, self.random)
-        if wrong is None:
-            return equal(judged.text, right)
-        worse = Example(judged.text, wrong, {"fluent": 0, "good": 0}, spans)
-        return ranked(equal(judged.text, right), worse, "fluent")
 
     def of_copies(self) -> Example:
         """A sentence beside itself, or but for its marks: the same. What is broken comes close to
@@ -185,10 +151,10 @@ class Examples:
         return ranked(better, worse)
 
     def of_rated(self, rated: Sequence[dict[Any, Any]]) -> Example:
-        """A rated pair. Of ``same`` and ``fluent`` 1.5 of 5 and below is 0, 4.75 and above is 1."""
+        """A rated pair. Of ``same`` and ``fluent`` 0.3 and below is 0, 0.95 and above is 1."""
         row = self.random.choice(rated)
-        targets = {name: row[name] / HIGHEST for name in RATINGS}
-        same, fluent = (min(1.0, max(0.0, (row[k] - 1.5) / 3.25)) for k in ("meaning", "fluency"))
+        targets = {name: row[name] for name in RATINGS}
+        same, fluent = (min(1.0, max(0.0, (row[k] - 0.3) / 0.65)) for k in ("meaning", "fluency"))
         targets |= {"same": same, "fluent": fluent, "good": min(same, fluent)}
         return Example(row["source"], row["paraphrase"], targets)
 

@@ -14,23 +14,22 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from gaixie.udfs.meaning.pair_encoder import ENCODER, HEAD, TOKENIZER
+from gaixie.udfs.meaning.pair_encoder import DESCRIPTION, ENCODER, HEAD, TOKENIZER
 
 TYPES = (np.float32, np.int8, np.int16, np.int32, np.float16)
 FORMAT = 6
-PARTS = {
+LAYER = {
     "self_attention/linear_1": "attention.output.dense",
     "self_attention/layer_norm": "attention.output.LayerNorm",
     "ffn/linear_0": "intermediate.dense",
     "ffn/linear_1": "output.dense",
     "ffn/layer_norm": "output.LayerNorm",
 }
-NAMES = {"weight": "weight", "bias": "bias", "gamma": "weight", "beta": "bias"}
+"""Parts of a layer: CTranslate2's names and BertModel's."""
 
 
 def round_to_seven_bits(path: Path) -> None:
-    """Halves the range of the weights of linear layers in a model file, so that all processors
-    compute the same.
+    """Halves the range of a model file's linear weights, so that all processors compute the same.
 
     Without VNNI a processor adds two products of uint8 and int8 in 16 bits, which overflow where
     weights reach 127 (oneDNN, Nuances of int8 computations); 2 · 255 · 63 fits.
@@ -46,34 +45,35 @@ def round_to_seven_bits(path: Path) -> None:
 
 
 def restore(exported: Path, output: Path) -> None:
-    """Writes the encoder of ``exported`` as a folder that PairNetwork starts from, its heads
-    included, so that training can go on from it."""
+    """Writes an exported encoder, heads included, as a folder that training can go on from."""
     path = exported / ENCODER
     found = variables(bytearray(path.read_bytes()), path)
-    state = {}
-    for place, own in enumerate(("word", "token_type")):
-        state[f"embeddings.{own}_embeddings.weight"] = _matrix(found, f"encoder/embeddings_{place}")
-    # CTranslate2 adds the rows of e5's positions as they are: row 0 is the first token's.
-    state["embeddings.position_embeddings.weight"] = found["encoder/position_encodings/encodings"]
-    _norm(found, state, "encoder/layernorm_embedding", "embeddings.LayerNorm")
-    layers = 1 + max(
-        int(name.split("/")[1][6:]) for name in found if "/layer_" in name and "/ffn/" in name
-    )
+
+    def linear(name: str) -> np.ndarray:
+        weight, scale = found[f"{name}/weight"], found.get(f"{name}/weight_scale")
+        return weight if scale is None else weight.astype(np.float32) / scale.reshape(-1, 1)
+
+    state = {
+        "embeddings.word_embeddings.weight": linear("encoder/embeddings_0"),
+        "embeddings.token_type_embeddings.weight": linear("encoder/embeddings_1"),
+        # CTranslate2 adds the rows of e5's positions as they are: row 0 is the first token's.
+        "embeddings.position_embeddings.weight": found["encoder/position_encodings/encodings"],
+        "embeddings.LayerNorm.weight": found["encoder/layernorm_embedding/gamma"],
+        "embeddings.LayerNorm.bias": found["encoder/layernorm_embedding/beta"],
+    }
+    layers = sum(name.endswith("/ffn/linear_0/bias") for name in found)
     for layer in range(layers):
         ours, theirs = f"encoder.layer.{layer}", f"encoder/layer_{layer}"
-        whole = _matrix(found, f"{theirs}/self_attention/linear_0")
-        bias = found[f"{theirs}/self_attention/linear_0/bias"]
-        for own, rows, part in zip(
-            ("query", "key", "value"), np.split(whole, 3), np.split(bias, 3), strict=True
-        ):
-            state[f"{ours}.attention.self.{own}.weight"] = rows
-            state[f"{ours}.attention.self.{own}.bias"] = part
-        for their, our in PARTS.items():
-            if "norm" in their:
-                _norm(found, state, f"{theirs}/{their}", f"{ours}.{our}")
-            else:
-                state[f"{ours}.{our}.weight"] = _matrix(found, f"{theirs}/{their}")
-                state[f"{ours}.{our}.bias"] = found[f"{theirs}/{their}/bias"]
+        weights = np.split(linear(f"{theirs}/self_attention/linear_0"), 3)
+        biases = np.split(found[f"{theirs}/self_attention/linear_0/bias"], 3)
+        for part, weight, bias in zip(("query", "key", "value"), weights, biases, strict=True):
+            state[f"{ours}.attention.self.{part}.weight"] = weight
+            state[f"{ours}.attention.self.{part}.bias"] = bias
+        for their, our in LAYER.items():
+            norm = their.endswith("layer_norm")
+            weight = found[f"{theirs}/{their}/gamma"] if norm else linear(f"{theirs}/{their}")
+            state[f"{ours}.{our}.weight"] = weight
+            state[f"{ours}.{our}.bias"] = found[f"{theirs}/{their}/{'beta' if norm else 'bias'}"]
     output.mkdir(parents=True, exist_ok=True)
     tensors = {name: torch.tensor(np.asarray(own, np.float32)) for name, own in state.items()}
     save_file(tensors, output / "model.safetensors", {"format": "pt"})
@@ -88,25 +88,18 @@ def restore(exported: Path, output: Path) -> None:
         "intermediate_size": len(state["encoder.layer.0.intermediate.dense.bias"]),
         "max_position_embeddings": len(state["embeddings.position_embeddings.weight"]),
     }
-    (output / "config.json").write_text(json.dumps(config, indent=1), "utf-8")
-    shutil.copy(exported / TOKENIZER, output)
-    shutil.copy(exported / HEAD, output)
-    settings = {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "pad_token": "<pad>",
-        "unk_token": "<unk>",
-    }
-    (output / "tokenizer_config.json").write_text(json.dumps(settings), "utf-8")
-
-
-def _norm(found: dict[str, np.ndarray], state: dict[str, np.ndarray], their: str, our: str) -> None:
-    state[f"{our}.weight"], state[f"{our}.bias"] = found[f"{their}/gamma"], found[f"{their}/beta"]
-
-
-def _matrix(found: dict[str, np.ndarray], name: str) -> np.ndarray:
-    weight = found[f"{name}/weight"].astype(np.float32)
-    scale = found.get(f"{name}/weight_scale")
-    return weight if scale is None else weight / scale.reshape(-1, 1)
+    names = {"pad_token": "<pad>", "unk_token": "<unk>"}
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", **names}
+    summary = json.loads((exported / DESCRIPTION).read_text("utf-8"))["summary"]
+    kept = {name: summary[name] for name in ("encoder", "examples") if name in summary}
+    for name, content in (
+        ("config.json", config),
+        ("tokenizer_config.json", settings),
+        ("summary.json", {"encoder": exported.name, "examples": 0} | kept),
+    ):
+        (output / name).write_text(json.dumps(content, indent=1), "utf-8")
+    for name in (TOKENIZER, HEAD):
+        shutil.copy(exported / name, output)
 
 
 def variables(data: bytearray, path: Path) -> dict[str, np.ndarray]:

@@ -14,24 +14,15 @@ from typing import Any
 
 import pandas as pd
 
-from gaixie.research.pair_encoder.judged_edits import FILE as EDITS
-from gaixie.research.pair_encoder.judged_edits import Judged, read_judged_edits
-from gaixie.research.pair_encoder.judged_edits import held_out as edits_held_out
-from gaixie.research.pair_encoder.ratings import (
-    on_one_scale,
-    read_json_lines,
-    read_ratings,
-    read_translated,
-)
+from gaixie.research.ratings.rated import Rated, read_rated
+from gaixie.research.ratings.tables import read_json_lines
 from gaixie.udfs.text.normalise import normalise
 
+HERE = Path(__file__).parent
+KINDS = ("negation", "roles", "fact", "scope", "salad")
+"""Kinds of counterparts of a written group."""
 HELD_OUT = 8
 """One written group in so many is kept for the test."""
-RATED = ("paraphrase_core.dev.jsonl", "paraphrase_core2.dev.jsonl", "written_rated.jsonl")
-AGAIN = "paraphrase_core2.again.jsonl"
-RATED_TRANSLATIONS = Path(__file__).parents[1] / "fitting/rated_translations.tsv"
-TRANSLATIONS_AGAIN = RATED_TRANSLATIONS.with_name("rated_again.jsonl")
-TRANSLATIONS = "zh_translations_more.parquet"
 GROUPS, BROKEN = "written_groups.jsonl", "written_broken.jsonl"
 """Written groups and their counterparts: in the folder of the sets, and in this one."""
 REWRITTEN = ("rewritten.jsonl", "rewritten_later.jsonl")
@@ -79,9 +70,6 @@ class Sets:
     """Judgements that others made."""
     grammar: list[tuple[str, int]]
     """(sentence, 1 where it is right)."""
-    edits: list[Judged] = field(default_factory=list)
-    """Sentences whose edits were judged (judged_edits.tsv)."""
-    test_edits: list[Judged] = field(default_factory=list)
     kept_written: list[dict[str, Any]] = field(default_factory=list)
     """Groups for the heads of tier full."""
     test_written: list[dict[str, Any]] = field(default_factory=list)
@@ -90,15 +78,12 @@ class Sets:
     test_premises: list[dict[str, Any]] = field(default_factory=list)
 
 
-def load_sets(data: Path, versions: list[list[str]], own: Path) -> Sets:
-    """Reads the sets. own: folder of what was written here. FileNotFoundError where a set is
+def load_sets(data: Path, versions: list[list[str]], rated_settings: Rated) -> Sets:
+    """Reads the sets. rated_settings: as of conf/spscore.yaml. FileNotFoundError where a set is
     missing."""
-    written = read_json_lines(data / GROUPS, own / GROUPS)
-    broken = {row["group"]: row for row in read_json_lines(data / BROKEN, own / BROKEN)}
-    rated = read_ratings([*(data / name for name in RATED), own / REWRITTEN_RATED])
-    translated = read_translated(RATED_TRANSLATIONS, data / TRANSLATIONS)
-    rated = pd.concat([rated, translated], ignore_index=True)
-    rated = on_one_scale(rated, [data / AGAIN, TRANSLATIONS_AGAIN])
+    written = read_json_lines(data / GROUPS, HERE / GROUPS)
+    broken = {row["group"]: row for row in read_json_lines(data / BROKEN, HERE / BROKEN)}
+    rated = read_rated(rated_settings, data)
     test = {row["group"] for row in written if row["group"] in broken and held_out(row["group"])}
     kept_apart = rated["group"].isin({str(group) for group in test})
     rated.loc[kept_apart & (rated["part"] == "encoder"), "part"] = "test"
@@ -109,15 +94,12 @@ def load_sets(data: Path, versions: list[list[str]], own: Path) -> Sets:
     def free(*texts: str) -> bool:
         return not any(normalise(text) in banned for text in texts)
 
-    exchanged = read_json_lines(own / "exchanged.jsonl")
+    exchanged = read_json_lines(HERE / "exchanged.jsonl")
     for row in exchanged:
         row["wrong"] = 2 * row["roles"] + row["other"]  # three quarters are exchanged roles
-    rewritten = read_json_lines(*(own / name for name in REWRITTEN))
-    premises = read_json_lines(own / "premises.jsonl")
-    edits = read_judged_edits(own / EDITS, data, written)
+    rewritten = read_json_lines(*(HERE / name for name in REWRITTEN))
+    premises = read_json_lines(HERE / "premises.jsonl")
     return Sets(
-        edits=[row for row in edits if not edits_held_out(row.text) and free(row.text)],
-        test_edits=[row for row in edits if edits_held_out(row.text)],
         versions=[texts for texts in versions if free(*texts)],
         written=[
             row for row in written if row["group"] not in test and not for_heads(row["group"])

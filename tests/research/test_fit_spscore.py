@@ -10,13 +10,18 @@ from scipy import stats
 
 from gaixie.research import fit_spscore
 from gaixie.research.fitting import data, evaluation, recipe, report
-from gaixie.research.pair_encoder.ratings import on_one_scale, read_ratings
+from gaixie.research.ratings import rated
+from gaixie.research.ratings.rated import Rated, RatedTable
 from gaixie.udfs.spscore import OUTPUTS, TIERS, SPScore
 from gaixie.udfs.storage.settings import load_settings
 from gaixie.udfs.text.segmenters import load_segmenter
 
 EXAMPLES = Path(__file__).parents[2] / "examples/pairs.jsonl"
 RATINGS = list(data.RATINGS)
+
+
+def settings_of(path: Path, **given) -> Rated:
+    return Rated(name="r", tables=[RatedTable(path=str(path))], **given)
 
 
 @pytest.fixture(scope="module")
@@ -69,41 +74,23 @@ def test_the_same_fit_twice_is_the_same_model(fitted, ratings, tmp_path):
     assert SPScore.load(tmp_path / "paper").digest == SPScore.load(fitted / "paper").digest
 
 
-def test_ratings_of_translations_find_their_sentences(ratings, tmp_path):
-    texts = {"set": ["wmt", "wmt"], "line": [7, 8], "systems": [["x", "y"], ["x", "y"]]}
-    texts["translations_zh"] = [["今天下雨。", "今日有雨。"], ["他走了。", "他离开了。"]]
-    pd.DataFrame(texts).to_parquet(tmp_path / "texts.parquet")
-    named = {"set": ["wmt"], "line": [8], "system_source": ["y"], "system_paraphrase": ["x"]}
-    named |= {"rater": ["c0"]} | {name: [2.5] for name in RATINGS}
-    table = pd.DataFrame(named)
-    path = tmp_path / "translated.tsv"
-    table.to_csv(path, sep="\t", index=False)
-    given = {"path": str(ratings), "translated": str(path), "translations": "texts.parquet"}
-    last = data.read_rated(data.Rated(name="r", **given), tmp_path).iloc[-1]
-    assert (last["source"], last["paraphrase"]) == ("他离开了。", "他走了。")
-    assert (last["overall"], last["kind"], last["origin"]) == (0.5, "translated", "parallel")
-    for column, value, fault in (
-        ("system_source", "z", "texts.parquet: no text of .*'z'.*translated.tsv names"),
-        ("overall", 6, "column 'overall': row 1 has '6', expected a number from 0 to 5"),
-        ("overall", "good", "column 'overall': row 1 has 'good', expected a number"),
-    ):
-        table.assign(**{column: value}).to_csv(path, sep="\t", index=False)
-        with pytest.raises(ValueError, match=fault):
-            data.read_rated(data.Rated(name="r", **given), tmp_path)
-    table.drop(columns="rater").to_csv(path, sep="\t", index=False)
-    with pytest.raises(ValueError, match=r"translated\.tsv: no column 'rater'"):
-        data.read_rated(data.Rated(name="r", **given), tmp_path)
+def test_the_parts_of_a_fit_are_hashes_of_the_texts_as_written(ratings):
+    """The heads of tier full must not read what the encoder learned from: both read the rated pairs
+    alike, and the part does not change with normalisation (“，” becomes “,”)."""
+    written = rated.read_rated(settings_of(ratings), Path())
+    fitted = data.read_rated(settings_of(ratings), Path())
+    assert fitted["part"].tolist() == written["part"].tolist()
+    assert (fitted["source"] != written["source"]).mean() > 0.5
 
 
-def test_the_parts_of_a_fit_are_those_of_the_encoder(ratings, tmp_path):
-    """The heads of tier full must not read what the encoder learned from: a part must be the hash of
-    a sentence as written, not as normalised (“，” becomes “,”)."""
-    table = pd.read_csv(ratings).assign(id=range(80), rater="")
-    table.to_json(tmp_path / "rated.jsonl", orient="records", lines=True, force_ascii=False)
-    fit = data.read_rated(data.Rated(name="r", path=str(tmp_path / "rated.jsonl")), Path())
-    encoder = on_one_scale(read_ratings([tmp_path / "rated.jsonl"]), [])
-    assert fit["part"].tolist() == encoder["part"].tolist()
-    assert (fit["source"] != table["source"]).mean() > 0.5
+def test_a_table_has_a_weight(ratings, tmp_path):
+    other = pd.read_csv(ratings).assign(source=lambda table: "又" + table["source"])
+    other.to_csv(tmp_path / "more.csv", index=False)
+    tables = [RatedTable(path=str(ratings)), RatedTable(path="more.csv", weight=0.25)]
+    settings = Rated(name="r", tables=tables)
+    rows = data.rated_rows(data.read_rated(settings, tmp_path), settings, load_segmenter())
+    assert rows.weight.mean() == pytest.approx(1)
+    assert rows.weight[80:].sum() == pytest.approx(0.25 * rows.weight[:80].sum())
 
 
 def test_one_expert_score_coarse_rows_and_a_test_part(ratings, tmp_path):
@@ -114,17 +101,17 @@ def test_one_expert_score_coarse_rows_and_a_test_part(ratings, tmp_path):
     table.loc[table["coarse"], "expert"] = (table["overall"] >= 3).astype(int)
     path = tmp_path / "expert.csv"
     table.drop(columns=RATINGS).to_csv(path, index=False)
-    settings = data.Rated(name="r", path=str(path), score_column="expert")
-    rated = data.read_rated(settings, Path())
+    settings = settings_of(path, score_column="expert")
+    found = data.read_rated(settings, Path())
     expected = np.where(table["coarse"], table["overall"] >= 3, table["overall"] / 5)
     for name in RATINGS:
-        np.testing.assert_allclose(rated[name], expected)
+        np.testing.assert_allclose(found[name], expected)
     line = ["--input", str(path), "--score", "expert", "--test", "0.2", "--output", str(tmp_path)]
     small = ["--tier", "paper", "--ablation", "--folds", "2", "--seeds", "1"]
     assert fit_spscore.main([*line, *small]) == 0
     tested = json.loads((tmp_path / "paper/test.json").read_text())
     evaluated = json.loads((tmp_path / "paper/evaluation.json").read_text())
-    _, test = fit_spscore.apart(rated, 0.2)
+    _, test = fit_spscore.apart(found, 0.2)
     assert 0 < len(test) == tested["spscore"]["pairs"] == 80 - evaluated["rated"]["pairs"]
     scores = SPScore.load(tmp_path / "paper").outputs(test["source"], test["paraphrase"])[:, -1]
     assert tested["spscore"]["pearson"] == pytest.approx(np.corrcoef(scores, test["overall"])[0, 1])
@@ -206,7 +193,9 @@ def test_without_output_the_shipped_models_are_not_replaced(ratings):
 
 def test_wrong_settings_name_file_and_setting(tmp_path):
     path = tmp_path / "wrong.yaml"
-    path.write_text("rated: {name: a, path: b}\nnegatives: {bounds: {worse: [0, 0, 0, 0, 0]}}")
+    path.write_text(
+        "rated: {name: a, tables: [{path: b}]}\nnegatives: {bounds: {worse: [0, 0, 0, 0, 0]}}"
+    )
     with pytest.raises(ValueError, match="a kind of negative") as error:
         load_settings(data.Config, path)
     assert str(path) in str(error.value)
@@ -216,10 +205,9 @@ def test_wrong_settings_name_file_and_setting(tmp_path):
 def material(ratings):
     config = load_settings(data.Config, data.CONFIG)
     config.human, config.known, config.negatives.others = None, None, None
-    settings = data.Rated(name="ratings", path=str(ratings), written="written_")
-    config.rated = settings
-    rated = data.read_rated(settings, Path())
-    return config, recipe.read_material(config, rated, Path(), load_segmenter())
+    config.rated = settings_of(ratings, written="written_")
+    table = data.read_rated(config.rated, Path())
+    return config, recipe.read_material(config, table, Path(), load_segmenter())
 
 
 def test_no_group_is_on_both_sides_of_a_fold(material):
@@ -248,19 +236,19 @@ def test_weights_and_bounds(material):
 
 def test_human_scores_are_mapped_by_a_line_through_pairs_that_have_both(tmp_path, material):
     _, found = material
-    rated = found.rated
+    table = found.rated
     human = pd.DataFrame(
         {
-            "source": [*rated["source"], "一句没有评分的话在这里。"],
-            "paraphrase": [*rated["paraphrase"], "这里有一句没有评分的话。"],
-            "score": [*(rated["overall"] / 0.8 - 0.1).clip(0, 1), 0.5],
+            "source": [*table["source"], "一句没有评分的话在这里。"],
+            "paraphrase": [*table["paraphrase"], "这里有一句没有评分的话。"],
+            "score": [*(table["overall"] / 0.8 - 0.1).clip(0, 1), 0.5],
         }
     )
     human.to_json(tmp_path / "human.jsonl", orient="records", lines=True)
     settings = data.Human(name="people", path="human.jsonl")
-    rows, line = data.read_human(settings, tmp_path, rated, load_segmenter())
+    rows, line = data.read_human(settings, tmp_path, table, load_segmenter())
     assert len(rows) == 1
-    assert line["rated_too"] == len(rated)
+    assert line["rated_too"] == len(table)
     assert rows.targets[0, -1] == pytest.approx(line["intercept"] + 0.5 * line["slope"])
     assert np.isnan(rows.targets[0, :-1]).all()
 
@@ -304,10 +292,6 @@ def test_tier_full_learns_from_pairs_that_the_encoder_never_saw(ratings, fitted,
     assert model.core == str(fitted / "core")  # the core fitted here, not the shipped one
     source, paraphrase = "他昨天在北京买了三本好书。", "三本好书是他昨天在北京买的。"
     assert model.judge([source], [paraphrase]).notna().all(axis=None)
-    unseen = (read_parts(ratings) != "encoder").sum()
+    unseen = (data.read_rated(settings_of(ratings), Path())["part"] != "encoder").sum()
     figures = json.loads((fitted / "full/evaluation.json").read_text("utf-8"))
     assert figures["rated"]["pairs"] == unseen < 80
-
-
-def read_parts(ratings):
-    return data.read_rated(data.Rated(name="", path=str(ratings)), Path())["part"]

@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 
-from gaixie.research.fitting.data import Known
-from gaixie.research.fitting.known import known_rows, pairs_for_core, pairs_for_full
+from gaixie.research.fitting.data import Known, known_rows, pairs_for_core, pairs_for_full
 from gaixie.research.pair_encoder.sets import for_heads, held_out
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.text.segmenters import load_segmenter

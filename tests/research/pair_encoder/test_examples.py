@@ -85,7 +85,7 @@ def test_examples_are_the_same_again_and_have_a_target() -> None:
     group = {"group": 1, "texts": [f"{SENTENCES[0]}{k}" for k in range(5)]}
     kinds = ("negation", "roles", "fact", "scope", "salad")
     rated = {"source": "甲乙丙丁", "paraphrase": "丁丙乙甲", "part": "encoder", "kind": "wmt"}
-    rated |= {"structure": 5, "synonyms": 5, "meaning": 1.5, "fluency": 4.75, "overall": 1}
+    rated |= {"structure": 1, "synonyms": 1, "meaning": 0.3, "fluency": 0.95, "overall": 0.2}
     sets = Sets(
         versions=[SENTENCES, SENTENCES[::-1]],
         written=[group],
@@ -93,8 +93,8 @@ def test_examples_are_the_same_again_and_have_a_target() -> None:
         rated=pd.DataFrame(
             [
                 rated,
-                rated | {"kind": "written_roles", "overall": 0.5},
-                rated | {"kind": "translated", "meaning": 3},
+                rated | {"kind": "written_roles", "overall": 0.1},
+                rated | {"kind": "translated", "meaning": 0.6},
                 rated | {"part": "test", "source": "不可以学"},
             ]
         ),
@@ -119,7 +119,7 @@ def test_examples_are_the_same_again_and_have_a_target() -> None:
             assert sum(own.worse.targets.values()) < sum(own.targets.values())
     assert sum(own.worse is not None for own in drawn) > 60
     targets = one.of_rated([rated]).targets
-    assert (targets["same"], targets["fluent"], targets["good"]) == (0, 1, 0)
+    assert [targets[name] for name in ("same", "fluent", "good")] == pytest.approx([0, 1, 0])
     assert targets["overall"] == 0.2
     degrees = [one.of_degree(group["texts"], {"roles": "坏"} | sets.broken[1]) for _ in range(80)]
     roles = [own.targets for own in degrees if own.targets.get("overall") == 0.1]

@@ -1,69 +1,153 @@
-"""The loop that trains the pair encoder must learn, save itself and resume."""
+"""The pair encoder: its loss by hand, the file of drawn examples, what it learns, its export."""
 
+import json
+import lzma
+import time
+from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
 import torch
 from tiny_pair_encoder import CHARACTERS, tiny_pair_bert
+from torch.nn.functional import binary_cross_entropy_with_logits
 
+from gaixie.research.make_pair_encoder import main
 from gaixie.research.pair_encoder import training
+from gaixie.research.pair_encoder.drawn import line_of
 from gaixie.research.pair_encoder.examples import ranked
 from gaixie.research.pair_encoder.exported import restore, variables
+from gaixie.research.pair_encoder.network import PairNetwork, export, save
 from gaixie.research.pair_encoder.sets import Example
+from gaixie.research.pair_encoder.tables import UNKNOWN, Table, table_of
 from gaixie.udfs.meaning.pair_encoder import ENCODER, SHIPPED, TASKS, PairEncoder
 
+CPU = torch.device("cpu")
+SAME = TASKS.index("same")
 
-class Drawn:
+
+def draw(random: Random) -> Example:
     """Draws pairs whose paraphrase begins with 好 if it says the same, else with 北, marked wrong."""
-
-    def __init__(self):
-        self.random = Random(0)
-        self.breaker = self
-
-    def draw(self) -> Example:
-        text = "".join(self.random.choices(CHARACTERS[:12], k=4))
-        if self.random.random() < 0.5:
-            return Example(text, f"好{text}", {"same": 1.0}, [])
-        return Example(text, f"北{text}", {"same": 0.0}, [(0, 1)])
+    text = "".join(random.choices(CHARACTERS[:12], k=random.randint(3, 9)))
+    better = Example(text, f"好{text}", {"same": 1.0}, [])
+    worse = Example(text, f"北{text}", {"same": 0.0}, [(0, 1)])
+    return random.choice((better, worse, ranked(better, worse), Example(text, text, {"human": 1})))
 
 
-@pytest.fixture(autouse=True)
-def small(monkeypatch):
-    for name, value in {"BATCH": 16, "BLOCK": 5, "SAVED_STEPS": 5, "WARMUP": 5}.items():
-        monkeypatch.setattr(training, name, value)
+def lines(count: int) -> list[str]:
+    random = Random(0)
+    kinds = random.choices(["rated", "kept rated"], [9, 1], k=count)
+    return [line_of(kind, draw(random)) for kind in kinds]
 
 
-def test_it_learns_and_what_is_exported_tells(tmp_path):
-    bert = tiny_pair_bert(tmp_path / "bert")
-    model = training.train(Drawn(), bert, tmp_path / "work", 200, 3e-3, 0, 0)
-    training.export(model, bert, tmp_path / "own", {})
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory) -> Path:
+    return Path(tiny_pair_bert(tmp_path_factory.mktemp("bert")))
+
+
+@pytest.fixture(scope="module")
+def table(bert) -> Table:
+    return table_of(lines(600), str(bert))
+
+
+@pytest.fixture
+def full_precision(monkeypatch):
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
+
+
+def test_the_marks_and_targets_are_those_of_the_examples(bert):
+    better = Example("今天", "好今天", {"same": 1.0}, [])
+    first = ranked(better, Example("今天", "北今天", {"fluent": 0.0}, [(0, 1)]), "fluent")
+    examples = [line_of("rated", first), line_of("rated", Example("今", "天", {}))]
+    table = table_of(examples, str(bert))
+    assert table.worse.tolist() == [2, UNKNOWN]
+    assert table.ranks[0] == TASKS.index("fluent")
+    start = table.starts[2] + table.seconds[2]
+    assert table.marks[start : start + 4].tolist() == [1, 0, 0, UNKNOWN]
+    unread = slice(table.starts[1], table.starts[1] + table.lengths[1])
+    assert (table.marks[unread] == UNKNOWN).all()
+    assert table.targets[0, SAME] == 1
+    assert np.isnan(table.targets[2, SAME])
+
+
+def test_the_loss_is_the_sum_of_its_three_parts(bert, full_precision):
+    """Pairs read one by one, without padding, must give the loss of the whole batch."""
+    random = Random(1)
+    table = table_of([line_of("rated", draw(random)) for _ in range(40)], str(bert))
+    assert (table.worse != UNKNOWN).any()
+    data, model = training.DeviceTable(table, CPU), PairNetwork(bert).eval()
+    batch = training.batch_of(table, np.arange(40))
+    logits, wrong, marks = {}, [], []
+    for row in batch.rows.tolist():
+        length = int(table.lengths[row])
+        logits[row], token, mark = data.outputs(model, torch.tensor([row]), length)
+        wrong.append(token[mark != UNKNOWN])
+        marks.append(mark[mark != UNKNOWN].float())
+    targets = torch.from_numpy(table.targets[batch.rows])
+    known = ~targets.isnan()
+    expected = binary_cross_entropy_with_logits(
+        torch.cat([*logits.values()])[known], targets[known]
+    )
+    marked = torch.cat(marks)
+    expected += training.TOKEN_LOSS * binary_cross_entropy_with_logits(
+        torch.cat(wrong), marked, 1 + (training.TOKEN_WEIGHT - 1) * marked
+    )
+    apart = [
+        logits[int(table.worse[k])][0, table.ranks[k]]
+        - logits[int(table.better[k])][0, table.ranks[k]]
+        for k in np.flatnonzero(table.worse != UNKNOWN)
+    ]
+    expected += training.RANK_LOSS * torch.nn.functional.softplus(torch.stack(apart)).mean()
+    loss, _ = data.loss(model, batch)
+    assert loss.item() == pytest.approx(expected.item(), abs=1e-5)
+
+
+def test_a_pass_takes_each_example_once_at_most(table):
+    learned = np.flatnonzero(table.kinds != "kept rated")
+    batches = training.batches_of(table, learned, training.Run(1e-3, 20, 1))
+    taken = [next(batches) for _ in range(len(learned) // 20)]
+    rows = [row for batch in taken for row in batch.rows[: batch.examples].tolist()]
+    assert len(set(rows)) == len(rows) == 20 * len(taken)
+    assert set(rows) <= {*table.better[learned].tolist()}
+
+
+def test_a_file_is_learned_from_and_what_is_exported_tells(bert, tmp_path, capsys):
+    with lzma.open(tmp_path / "drawn.jsonl.xz", "wt", encoding="utf-8") as file:
+        file.writelines(lines(600))
+    options = ["--steps", "300", "--batch", "16", "--rate", "3e-3", "--dropout", "0"]
+    places = ["--start", str(bert), "--output", str(tmp_path / "trained")]
+    assert main(["train", str(tmp_path / "drawn.jsonl.xz"), *places, *options]) == 0
+    assert "300 steps, 4,800 examples" in capsys.readouterr().err
+    assert main(["export", str(tmp_path / "trained"), "--output", str(tmp_path / "own")]) == 0
+    summary = json.loads((tmp_path / "own/pair_encoder.json").read_text("utf-8"))["summary"]
+    assert summary == {"encoder": bert.name, "examples": 4_800}
     texts = ["今天天气", "很好我们"]
     others = [f"好{texts[0]}", f"北{texts[1]}"]
     found, doubts = PairEncoder.load(tmp_path / "own", threads=1).read(texts, others)
-    same = found[:, TASKS.index("same")]
-    assert same[0] > 0.7 > 0.3 > same[1]
+    assert found[0, SAME] > 0.7 > 0.3 > found[1, SAME]
     assert int(np.argmax(doubts[1])) == 0
 
 
-def test_a_training_that_was_stopped_goes_on_where_it_was(tmp_path, monkeypatch):
-    bert = tiny_pair_bert(tmp_path / "bert")
-    whole = training.train(Drawn(), bert, tmp_path / "whole", 10, 3e-3, 0, 0)
-    learn, calls = training._learn, []
+def test_a_rank_alone_is_learned(bert, tmp_path):
+    """The targets of both paraphrases are equal; only their rank tells them apart."""
+    random, examples = Random(0), []
+    for _ in range(200):
+        text = "".join(random.choices(CHARACTERS[:12], k=4))
+        better, worse = (Example(text, f"{one}{text}", {"fluent": 1.0}) for one in "好北")
+        examples.append(line_of("rated", ranked(better, worse)))
+    table = table_of(examples, str(bert))
+    model = PairNetwork(bert)
+    trained, _ = training.train(table, model, CPU, training.Run(3e-3, 16, 200))
+    logits, _, _ = training.DeviceTable(table, CPU).outputs(trained, torch.arange(400), 16)
+    assert (logits[:200, SAME] > logits[200:, SAME] + 1).all()
 
-    def learn_and_stop(*arguments):
-        calls.append(1)
-        if len(calls) == 8:
-            raise KeyboardInterrupt
-        return learn(*arguments)
 
-    monkeypatch.setattr(training, "_learn", learn_and_stop)
-    with pytest.raises(KeyboardInterrupt):
-        training.train(Drawn(), bert, tmp_path / "part", 10, 3e-3, 0, 0)
-    monkeypatch.setattr(training, "_learn", learn)
-    resumed = training.train(Drawn(), bert, tmp_path / "part", 10, 3e-3, 0, 0)
-    for one, other in zip(whole.parameters(), resumed.parameters(), strict=True):
-        torch.testing.assert_close(one, other, atol=0, rtol=0)
+def test_the_time_that_is_given_is_kept(bert, table):
+    started = time.monotonic()
+    training.train(table, PairNetwork(bert), CPU, training.Run(1e-3, 16, seconds=2.0))
+    assert time.monotonic() - started >= 2.0
+    shares = [training.rate_share(progress) for progress in (0.0, 0.015, 0.03, 0.5, 1.0)]
+    assert shares == pytest.approx([0, 0.5, 1, 0.5, 0.02], abs=0.01)
 
 
 def test_weights_that_ship_have_seven_bits():
@@ -76,14 +160,20 @@ def test_weights_that_ship_have_seven_bits():
     assert max(int(np.abs(own).max()) for own in weights) == 63
 
 
-def test_what_was_exported_comes_back_but_for_its_rounding(tmp_path):
+def test_what_was_exported_comes_back_but_for_its_rounding(bert, tmp_path):
     """Exported weights must come back within their rounding: a row is int8 * its greatest value /
     127, and rounded again to / 63 if the matrix multiplies."""
-    bert = tiny_pair_bert(tmp_path / "bert")
-    model = training.train(Drawn(), bert, tmp_path / "work", 20, 3e-3, 0, 0)
-    training.export(model, bert, tmp_path / "own", {})
+    model = PairNetwork(bert)
+    for own in model.parameters():  # CTranslate2 keeps equal weights once
+        torch.nn.init.normal_(own, std=0.2)
+    save(model, bert, tmp_path / "trained", 5)
+    export(tmp_path / "trained", tmp_path / "own")
     restore(tmp_path / "own", tmp_path / "back")
-    back = training.PairNetwork(str(tmp_path / "back")).state_dict()
+    assert json.loads((tmp_path / "back/summary.json").read_text()) == {
+        "encoder": bert.name,
+        "examples": 5,
+    }
+    back = PairNetwork(tmp_path / "back").state_dict()
     for name, own in model.state_dict().items():
         if own.ndim == 2 and name.startswith("bert.") and "position" not in name:
             most = own.abs().amax(1, keepdim=True)
@@ -91,34 +181,3 @@ def test_what_was_exported_comes_back_but_for_its_rounding(tmp_path):
             assert ((back[name] - own).abs() <= error + 1e-6).all(), name
         else:
             torch.testing.assert_close(back[name], own, atol=2e-3, rtol=1e-3)
-
-
-class Ranked(Drawn):
-    """Draws pairs whose targets are equal; only their rank tells them apart."""
-
-    def draw(self) -> Example:
-        text = "".join(self.random.choices(CHARACTERS[:12], k=4))
-        better, worse = (Example(text, f"{one}{text}", {"fluent": 1.0}) for one in "好北")
-        return ranked(better, worse)
-
-
-def test_a_rank_alone_is_learned(tmp_path):
-    bert = tiny_pair_bert(tmp_path / "bert")
-    model = training.train(Ranked(), bert, tmp_path / "work", 200, 3e-3, 0, 0)
-    training.export(model, bert, tmp_path / "own", {})
-    texts = ["今天天气", "很好我们"]
-    encoder = PairEncoder.load(tmp_path / "own", threads=1)
-    better, worse = (
-        encoder.predict(texts, [one + text for text in texts])[:, TASKS.index("same")]
-        for one in "好北"
-    )
-    assert (better > 5 * worse).all()
-
-
-def test_frozen_layers_stay(tmp_path):
-    bert = tiny_pair_bert(tmp_path / "bert")
-    before = training.PairNetwork(bert).state_dict()
-    model = training.train(Drawn(), bert, tmp_path / "work", 5, 3e-3, 1, 0)
-    for name, own in model.bert.state_dict().items():
-        assert torch.equal(own, before[f"bert.{name}"])
-    assert not torch.equal(model.outer.weight, before["outer.weight"])

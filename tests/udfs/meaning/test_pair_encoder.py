@@ -21,13 +21,14 @@ def trained(tmp_path_factory):
     import torch
     from tiny_pair_encoder import tiny_pair_bert
 
-    from gaixie.research.pair_encoder.training import PairNetwork, export
+    from gaixie.research.pair_encoder.network import PairNetwork, export, save
 
     folder = tmp_path_factory.mktemp("encoder")
     bert = tiny_pair_bert(folder / "bert")
     torch.manual_seed(1)
-    network = PairNetwork(bert).eval()
-    export(network, bert, folder / "own", {"examples": 0})
+    network = PairNetwork(folder / "bert").eval()
+    save(network, folder / "bert", folder / "trained", 0)
+    export(folder / "trained", folder / "own")
     return network, bert, folder / "own"
 
 
@@ -40,16 +41,20 @@ def folder(trained, tmp_path):
 
 def test_a_folder_gives_what_the_network_gives(trained):
     import torch
-    from transformers import AutoTokenizer
 
+    from gaixie.research.pair_encoder.drawn import line_of
     from gaixie.research.pair_encoder.sets import Example
-    from gaixie.research.pair_encoder.training import tensors_of
+    from gaixie.research.pair_encoder.tables import table_of
+    from gaixie.research.pair_encoder.training import DeviceTable
 
     network, bert, folder = trained
-    tokenizer = AutoTokenizer.from_pretrained(bert).backend_tokenizer
     pairs = [Example(one, other, {}) for one, other in zip(TEXTS, TEXTS[::-1], strict=True)]
+    table = table_of([line_of("", pair) for pair in pairs], bert)
     with torch.no_grad():
-        logits, wrong = network(*tensors_of(tokenizer, pairs)[:3])
+        device = torch.device("cpu")
+        rows = torch.arange(len(TEXTS))
+        logits, wrong, _ = DeviceTable(table, device).outputs(network, rows, 32)
+    logits, wrong = logits.float(), wrong.float()
     found, doubts = PairEncoder.load(folder, threads=1).read(TEXTS, TEXTS[::-1])
     assert found.shape == (len(TEXTS), len(TASKS))
     np.testing.assert_allclose(found, torch.sigmoid(logits), atol=0.03)  # weights have 8 bits

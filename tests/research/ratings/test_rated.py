@@ -1,16 +1,18 @@
 """Ratings of several rounds must come onto one scale, and be split by group and source."""
 
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from gaixie.research.pair_encoder.ratings import (
+from gaixie.research.ratings.rated import (
     RATINGS,
+    Rated,
+    RatedTable,
     components,
-    on_one_scale,
     part_of,
-    read_ratings,
+    read_rated,
     round_offsets,
 )
 
@@ -23,6 +25,11 @@ def row(number, group, source, value, **more):
 def write(path, rows):
     path.write_text("\n".join(json.dumps(own, ensure_ascii=False) for own in rows), "utf-8")
     return path
+
+
+def read(tables, again=()) -> pd.DataFrame:
+    given = {"tables": [RatedTable(path=str(path)) for path in tables]}
+    return read_rated(Rated(name="r", again=[str(path) for path in again], **given), Path())
 
 
 def test_an_offset_is_drawn_towards_the_mean_of_all_batches():
@@ -44,15 +51,15 @@ def test_later_rounds_are_moved_and_stay_in_range(tmp_path):
         [row(9, "h", "另外", 4.9, rater="a"), row(8, "i", "还有", 2.0, rater="unknown")],
     )
     again = write(tmp_path / "again.jsonl", [row(k, "", "", 3.5, rater="a") for k in range(3)])
-    rated = on_one_scale(read_ratings([one, two]), [again]).set_index("id")
-    assert rated.loc[0, "overall"] == 4.0
-    assert rated.loc[9, "overall"] == 5.0  # 4.9 + 0.5, limited to the highest rating
-    assert rated.loc[8, "overall"] == 2.0  # a rater whose offset is unknown
+    rated = read([one, two], [again]).set_index("id")
+    assert rated.loc[0, "overall"] == 0.8
+    assert rated.loc[9, "overall"] == 1.0  # 4.9 + 0.5, limited to the highest rating
+    assert rated.loc[8, "overall"] == 0.4  # a rater whose offset is unknown
 
 
 def test_rated_rewrites_are_never_for_the_encoder(tmp_path):
     rows = [row(k, f"g{k}", f"句子{k}", 4.0, kind="written_rewrite_roles") for k in range(40)]
-    parts = on_one_scale(read_ratings([write(tmp_path / "own.jsonl", rows)]), [])["part"]
+    parts = read([write(tmp_path / "own.jsonl", rows)])["part"]
     assert set(parts) == {"heads", "test"}
 
 
@@ -60,3 +67,23 @@ def test_a_group_and_a_source_tie_pairs_together():
     found = components(["a", "a", "b", "c"], ["一", "二", "二", "三"])
     assert found[0] == found[1] == found[2] != found[3]
     assert part_of(found[0]) in ("test", "heads", "encoder")
+
+
+def test_ratings_of_translations_find_their_sentences(tmp_path):
+    texts = {"set": ["wmt", "wmt"], "line": [7, 8], "systems": [["x", "y"], ["x", "y"]]}
+    texts["translations_zh"] = [["今天下雨。", "今日有雨。"], ["他走了。", "他离开了。"]]
+    pd.DataFrame(texts).to_parquet(tmp_path / "texts.parquet")
+    named = {"set": ["wmt"], "line": [8], "system_source": ["y"], "system_paraphrase": ["x"]}
+    table = pd.DataFrame(named | {"rater": ["c0"]} | {name: [2.5] for name in RATINGS})
+    path = tmp_path / "translated.tsv"
+    given = RatedTable(path="translated.tsv", translations="texts.parquet")
+    settings = Rated(name="r", tables=[given])
+    table.to_csv(path, sep="\t", index=False)
+    last = read_rated(settings, tmp_path).iloc[-1]
+    assert (last["source"], last["paraphrase"]) == ("他离开了。", "他走了。")
+    assert (last["overall"], last["kind"], last["origin"]) == (0.5, "translated", "parallel")
+    assert (last["group"], last["rater"]) == ("wmt 8", "c0")
+    for column, value in (("system_source", "z"), ("overall", 6), ("overall", "good")):
+        table.assign(**{column: value}).to_csv(path, sep="\t", index=False)
+        with pytest.raises(ValueError, match=r"translated\.tsv"):
+            read_rated(settings, tmp_path)

@@ -1,0 +1,107 @@
+"""The network of the pair encoder: its heads, its folder for training, and its export.
+
+A folder for training is one of transformers with the heads' weights beside it, and summary.json:
+what it was made from, and how many examples it has learned from.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.functional import gelu
+from transformers import BertModel
+
+from gaixie.research.pair_encoder.exported import round_to_seven_bits
+from gaixie.udfs.meaning.pair_encoder import ENCODER, HEAD, TASKS, TOKENIZER, write_description
+
+SUMMARY = "summary.json"
+
+
+class PairNetwork(nn.Module):
+    """Logits of the tasks, (pairs, tasks), and of each token's being wrong, (pairs, tokens)."""
+
+    def __init__(self, folder: Path, attention: str = "eager", dropout: float = 0.0):
+        super().__init__()
+        self.bert = BertModel.from_pretrained(
+            folder,
+            attn_implementation=attention,
+            hidden_dropout_prob=dropout,
+            attention_probs_dropout_prob=0.0,
+            add_pooling_layer=False,
+        )
+        self.bert.embeddings.requires_grad_(False)
+        # e5 knows no second sentence: its embedding of one is zero.
+        self.bert.embeddings.token_type_embeddings.requires_grad_(True)
+        width = self.bert.config.hidden_size
+        self.token = nn.Linear(width, 1)
+        self.inner = nn.Linear(5 * width + 2, width)
+        self.outer = nn.Linear(width, len(TASKS))
+        self.dropout = nn.Dropout(0.1)
+        if (folder / HEAD).is_file():
+            with np.load(folder / HEAD) as saved:
+                heads = {name: torch.tensor(saved[name].astype(np.float32)) for name in saved.files}
+            self.load_state_dict(heads, strict=False)
+
+    def forward(
+        self, inputs: dict[str, torch.Tensor], a: torch.Tensor, b: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """a, b: which tokens are of the source, and of the paraphrase: float, (pairs, tokens)."""
+        states = self.bert(**inputs).last_hidden_state.float()
+        wrong = self.token(states).squeeze(-1).float()
+        mean_a, mean_b = (
+            (states * side.unsqueeze(-1)).sum(1) / side.sum(1, keepdim=True).clamp(min=1)
+            for side in (a, b)
+        )
+        doubt = torch.sigmoid(wrong) * b
+        doubts = torch.stack([doubt.max(1).values, doubt.sum(1) / b.sum(1).clamp(min=1)], 1)
+        parts = [states[:, 0], mean_a, mean_b, (mean_a - mean_b).abs(), mean_a * mean_b, doubts]
+        inner = gelu(self.inner(self.dropout(torch.cat(parts, 1))))
+        return self.outer(self.dropout(inner)).float(), wrong
+
+
+def save(model: PairNetwork, start: Path, folder: Path, examples: int) -> None:
+    """Writes a folder to export, or to go on from. examples: that were learned from here."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model.bert.save_pretrained(folder)
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    # CTranslate2's converter asks for a key that transformers no longer writes.
+    config["position_embedding_type"] = "absolute"
+    (folder / "config.json").write_text(json.dumps(config, indent=1), "utf-8")
+    for name in (TOKENIZER, "tokenizer_config.json"):
+        shutil.copy(start / name, folder)
+    state = model.state_dict()
+    heads = {name: state[name].numpy() for name in state if not name.startswith("bert.")}
+    np.savez_compressed(folder / HEAD, **heads)
+    summary = read_summary(start)
+    summary["examples"] += examples
+    (folder / SUMMARY).write_text(json.dumps(summary), "utf-8")
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """Returns the encoder's name and the number of examples; a plain encoder has seen none."""
+    if (folder / SUMMARY).is_file():
+        return json.loads((folder / SUMMARY).read_text("utf-8"))
+    return {"encoder": folder.name, "examples": 0}
+
+
+def export(trained: Path, output: Path) -> dict[str, Any]:
+    """Writes what gaixie.udfs.meaning.pair_encoder loads. Returns the folder's summary."""
+    from ctranslate2.converters import TransformersConverter
+
+    output.mkdir(parents=True, exist_ok=True)
+    TransformersConverter(str(trained)).convert(
+        str((output / ENCODER).parent), quantization="int8", force=True
+    )
+    round_to_seven_bits(output / ENCODER)
+    shutil.copy(trained / TOKENIZER, output)
+    with np.load(trained / HEAD) as heads:
+        np.savez_compressed(output / HEAD, **{k: heads[k].astype(np.float16) for k in heads.files})
+    summary = read_summary(trained)
+    write_description(output, TASKS, summary)
+    return summary

@@ -1,131 +1,129 @@
-"""Has people rate pairs in Label Studio: tasks out, agreement and ratings back.
+"""Has pairs rated, or systems read blindly: sheets out; agreement, comparisons and ratings back.
 
-  python research/annotate.py export out/runs/demo --annotators anna bo chen --output tasks
-  python research/annotate.py import tasks exports/*.json --output rated
-  python research/annotate.py import tasks exports --output rated --drop-careless
+  python research/annotate.py draw out/runs/demo --pairs 60 --output sheets
+  python research/annotate.py blind sources.txt ours=ours.txt theirs=theirs.txt --output sheets
+  python research/annotate.py report sheets anna.tsv bo.tsv --output rated
   python research/fit_spscore.py --input rated/ratings.parquet --output models/mine
 
-export samples pairs from a run, a release, or a table with source and paraphrase: equally many from
-each origin and each fifth of the score. It writes a file of tasks for each annotator. Each pair
-goes to --overlap annotators. Some pairs come twice, and some are copies or unrelated sentences;
-these checks show who does not read. Tasks show neither scores nor origins: those are in plan.json,
-which annotators must not see.
+draw    samples pairs from a run, a release or a table with source and paraphrase: equally many from
+        each origin and each fifth of the score, no two of one group
+blind   takes what systems wrote, a file of lines for each; raters do not see which wrote what
+report  reads what raters returned (columns id, structure, synonyms, meaning, fluency, overall, each
+        0 to 5; --criteria names others), and writes annotation.md, annotation.json, and
+        ratings.parquet, one rating for each pair
 
-  OUTPUT/plan.json, guideline.md                     for you, and for the annotators
-  OUTPUT/label_studio/config.xml, NAME.json          labelling configuration, tasks to import
-
-import reads exports of Label Studio (JSON, JSON-MIN or CSV): 0 to 5 for structure, synonyms,
-meaning, fluency and overall, 0 or 1 for is_paraphrase. It writes
-
-  OUTPUT/ratings.parquet                  a rating for each pair, as input for fit_spscore.py
-  OUTPUT/annotation.md, annotation.json   alpha, and which annotators are careless and why
-
-Every path may be on S3. Exit codes: 0 done, 2 something to fix (one line says what).
+Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
+
+from gaixie.research.annotation import report as measures
+from gaixie.research.annotation.agreement import krippendorff
+from gaixie.research.annotation.sampling import sample
+from gaixie.research.annotation.sheets import CRITERIA, read_key, read_ratings, write_sheet
 from gaixie.udfs.command_line import make_parser, positive, run_command
-from gaixie.udfs.storage import storage
+from gaixie.udfs.metrics.bootstrap import bootstrap_interval
+from gaixie.udfs.reports import render, write_json
+
+TEMPLATE = Path(__file__).parent / "annotation/annotation.md.j2"
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the job and returns its exit code."""
+    """Runs the script and returns its exit code."""
     args = _arguments(argv)
-    work = partial(export if args.what == "export" else import_answers, args)
-    return run_command("annotate", work, "nothing was written")
+    return run_command("annotate", partial(args.work, args))
 
 
-def export(args: argparse.Namespace) -> None:
-    """Samples pairs and writes the plan and the tasks."""
-    from gaixie.research.annotation.sampling import sample
-    from gaixie.research.annotation.tasks import PLAN, assign, write_plan
-
-    names = args.annotators
-    for name in names:
-        if not re.fullmatch(r"\w[\w.-]*", name) or names.count(name) > 1:
-            raise ValueError(f"--annotators {name}: expected different names of letters and digits")
-    if args.overlap > len(names):
-        raise ValueError(f"--overlap {args.overlap}: there are {len(names)} annotators")
-    if storage.exists(storage.join(args.output, PLAN)):
-        raise ValueError(f"{args.output}: has a plan already; use another --output")
-    pairs, strata = sample(args.pairs_of, args.pairs, args.attention, args.seed)
-    plan = assign(pairs, names, args.overlap, args.repeats, args.seed)
-    files = write_plan(plan, args.output)
-    print(strata.to_string(header=["sampled", "there are"]))
-    if (count := int((pairs["kind"] == "pair").sum())) < args.pairs:
-        print(f"{count} pairs, not {args.pairs}: there are no more of different sources")
-    for file, name in zip(files, names, strict=True):
-        kinds = plan[plan["annotator"] == name]["kind"].tolist()
-        checks = f"{kinds.count('repeat')} repeated, {args.attention} attention pairs"
-        print(f"{file}: {len(kinds)} tasks ({checks})")
-    print(f"plan: {storage.join(args.output, PLAN)} (not for annotators)")
+def draw(args: argparse.Namespace) -> None:
+    """Samples pairs and writes the sheet."""
+    pairs, strata = sample(args.pairs_of, args.pairs, args.seed)
+    pairs = pairs.rename(columns={"method": "kind"}).fillna({"kind": "rated", "origin": "human"})
+    print(strata.to_string())
+    print(f"{write_sheet(pairs, args.output, args.seed)}: {len(pairs)} pairs")
 
 
-def import_answers(args: argparse.Namespace) -> None:
-    """Reads answers, reports on them, and writes a rating for each pair."""
-    from gaixie.research.annotation import report
-    from gaixie.research.annotation.agreement import krippendorff
-    from gaixie.research.annotation.answers import read_answers
-    from gaixie.research.annotation.tasks import read_plan
-    from gaixie.udfs.reports import render, write_json
-    from gaixie.udfs.storage.local_copy import local_copy
+def blind(args: argparse.Namespace) -> None:
+    """Writes the sheet of what systems wrote."""
+    sources = args.sources.read_text("utf-8").splitlines()
+    parts = []
+    for given in args.systems:
+        name, equals, file = given.partition("=")
+        lines = Path(file).read_text("utf-8").splitlines() if equals and name else []
+        if len(lines) != len(sources):
+            raise ValueError(f"{given}: expected NAME=FILE with {len(sources)} lines")
+        parts.append(pd.DataFrame({"source": sources, "paraphrase": lines, "system": name}))
+    rows = pd.concat([part.assign(item=part.index) for part in parts], ignore_index=True)
+    rows = rows[rows["paraphrase"].str.strip() != ""]
+    print(f"{write_sheet(rows, args.output, args.seed)}: {len(rows)} pairs")
 
-    plan = read_plan(args.plan)
-    answers = read_answers(plan, args.answers)
-    people = report.annotators(plan, answers)
-    careless = [name for name, own in people.items() if own["careless"]]
-    dropped = careless if args.drop_careless else []
-    counted = {"everybody": answers}
-    if dropped:
-        counted["without the careless"] = answers[~answers["annotator"].isin(dropped)]
-    agreements = {
-        who: {name: krippendorff(own.to_numpy(float)) for name, own in report.tables_of(of).items()}
-        for who, of in counted.items()
-    }
-    ratings = report.one_rating(answers, dropped, args.apart)
-    if ratings.empty:
-        raise ValueError("no pair has a rating that counts; nothing was written")
+
+def report(args: argparse.Namespace) -> None:
+    """Reads the ratings, compares raters and systems, and writes one rating for each pair."""
+    key = read_key(args.sheet)
+    ratings = read_ratings(args.ratings, key, args.criteria)
+    criteria: dict[str, dict[str, Any]] = {}
+    for name in args.criteria:
+        table = ratings.pivot(index="id", columns="rater", values=name)
+        raters = measures.compare_raters(ratings, name)
+        criteria[name] = {"alpha": krippendorff(table.to_numpy(float)), "raters": raters}
+        if "system" in key and key["system"].nunique() > 1:
+            criteria[name] |= measures.compare_systems(ratings, key, name)
+    rated = measures.one_rating(ratings, key, args.criteria)
     figures = {
-        "people": people,
-        "dropped": dropped,
-        "agreements": agreements,
-        **report.outcome(ratings, plan[plan["kind"] == "pair"]["pair"].nunique()),
+        "pairs": len(rated),
+        "disputed": int(rated["disputed"].sum()),
+        "criteria": criteria,
+        "spscore": _spscore(rated) if {"spscore", "overall"} <= {*rated} else None,
     }
-    text = render(Path(__file__).parent / "annotation/annotation.md.j2", **figures)
-    with local_copy(args.output) as (folder,):
-        folder.mkdir(parents=True, exist_ok=True)
-        ratings.to_parquet(folder / "ratings.parquet", index=False)
-        (folder / "annotation.md").write_text(text, "utf-8")
-        write_json(folder / "annotation.json", figures)
+    args.output.mkdir(parents=True, exist_ok=True)
+    rated.to_parquet(args.output / "ratings.parquet", index=False)
+    write_json(args.output / "annotation.json", figures)
+    text = render(TEMPLATE, **figures)
+    (args.output / "annotation.md").write_text(text, "utf-8")
     print(text)
-    print(f"ratings: {storage.join(args.output, 'ratings.parquet')}")
+
+
+def _spscore(rated: pd.DataFrame) -> dict[str, float] | None:
+    both = rated[["spscore", "overall"]].astype(float).dropna()
+    if len(both) < 3:
+        return None
+
+    def spearman(one, other) -> float:
+        return float(pd.Series(one).corr(pd.Series(other), "spearman"))
+
+    columns = (both["spscore"].to_numpy(), both["overall"].to_numpy())
+    low, high = bootstrap_interval(spearman, columns, range(len(both)))
+    return {"pairs": len(both), "value": spearman(*columns), "low": low, "high": high}
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("annotate.py", __doc__)
-    commands = parser.add_subparsers(dest="what", required=True, metavar="export | import")
-    add = commands.add_parser("export", help="sample pairs and write tasks").add_argument
-    add("pairs_of", metavar="PAIRS", help="folder of a run or release, or a table of pairs")
-    add("--annotators", metavar="NAME", nargs="+", required=True, help="a file of tasks for each")
-    add("--output", metavar="FOLDER", required=True, help="for plan and tasks")
-    add("--pairs", metavar="N", type=positive, default=200, help="default 200")
-    add("--overlap", metavar="K", type=positive, default=2, help="annotators of a pair; default 2")
-    add("--repeats", metavar="SHARE", type=float, default=0.1, help="pairs that come twice; 0.1")
-    add("--attention", metavar="N", type=int, default=6, help="attention pairs of each; default 6")
-    add("--seed", type=int, default=1, help="of what is drawn; default 1")
-    add = commands.add_parser("import", help="read answers, report, and write ratings").add_argument
-    add("plan", metavar="FOLDER", help="--output of export")
-    add("answers", metavar="EXPORT", nargs="+", help="exports of Label Studio, folders of them")
-    add("--output", metavar="FOLDER", required=True, help="for ratings and report")
-    add("--drop-careless", action="store_true", help="their answers do not count")
-    add("--apart", metavar="N", type=float, default=2, help="more than N apart is disputed; 2")
+    commands = parser.add_subparsers(required=True, metavar="draw | blind | report")
+    made = commands.add_parser("draw", help="sample pairs and write a sheet")
+    made.set_defaults(work=draw)
+    made.add_argument("pairs_of", metavar="PAIRS", help="a run, a release, or a table of pairs")
+    made.add_argument("--pairs", metavar="N", type=positive, default=200, help="(%(default)s)")
+    blindly = commands.add_parser("blind", help="write a sheet of what systems wrote")
+    blindly.set_defaults(work=blind)
+    blindly.add_argument("sources", metavar="FILE", type=Path, help="a sentence a line")
+    blindly.add_argument("systems", metavar="NAME=FILE", nargs="+", help="their paraphrases")
+    for command in (made, blindly):
+        command.add_argument("--seed", type=int, default=1, help="(%(default)s)")
+    reporting = commands.add_parser("report", help="read ratings, and compare")
+    reporting.set_defaults(work=report)
+    reporting.add_argument("sheet", metavar="FOLDER", type=Path, help="that draw or blind left")
+    reporting.add_argument("ratings", metavar="RATINGS", type=Path, nargs="+", help="by rater")
+    reporting.add_argument("--criteria", nargs="+", default=CRITERIA, help="columns of the ratings")
+    for command in (made, blindly, reporting):
+        command.add_argument("--output", metavar="FOLDER", type=Path, required=True)
     return parser.parse_args(argv)
 
 

@@ -1,15 +1,13 @@
-"""Has the shipped paraphraser judged blind: readers do not know what wrote a sentence.
+"""Judges the shipped paraphraser on sentences it has not learned from: a sheet out, figures back.
 
-  python research/judge_paraphraser.py draw DATA --output judged
+  python research/judge_paraphraser.py draw ../shared/data --seed 1 --output judged
   python research/judge_paraphraser.py report judged ratings.tsv second_reader.tsv
 
 draw    takes unseen sources by seed: written groups, and human translations of WMT sentences that
-        are kept for the test. It paraphrases them with the shipped model and settings, and writes
-        judged/sheet.tsv to rate and judged/key.json to keep. For each WMT source, the sheet also
-        has the best machine translation of the same sentence. The sheet's rows (id, source,
-        paraphrase) are shuffled and do not say what wrote them
-report  reads ratings that follow the rating guide, tab-separated: id, structure, synonyms, meaning,
-        fluency, overall. It averages the ratings of several readers
+        are kept for the test. It paraphrases them with the shipped model and settings, and writes a
+        sheet to rate (research/annotation/sheets.py). For each WMT source the sheet also has the
+        best machine translation of the same sentence; it does not say what wrote a row
+report  reads ratings that follow the guideline, and averages those of several readers
 
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
@@ -27,14 +25,14 @@ from typing import Any
 import pandas as pd
 from sacrebleu import sentence_bleu
 
-from gaixie.research.pair_encoder.sets import held_out as held_out_group
-from gaixie.research.pair_encoder.versions import held_out, read_references
+from gaixie.research.annotation.sheets import CRITERIA, read_key, read_ratings, write_sheet
+from gaixie.research.pair_encoder import sets, versions
+from gaixie.research.ratings.tables import read_json_lines
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.paraphrase.paraphraser import Paraphraser
 from gaixie.udfs.text.entities import EntityFinder, EntitySettings
 
 GOOD = 4.0
-COLUMNS = ["id", "structure", "synonyms", "meaning", "fluency", "overall"]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -46,103 +44,73 @@ def main(argv: list[str] | None = None) -> int:
 
 def draw(args: argparse.Namespace) -> None:
     """Draws sources, paraphrases them, and writes the sheet and its key."""
-    rows = _sources(args.data, args.each, Random(args.seed))
-    found = Paraphraser.load()([row["source"] for row in rows])
-    for row, own in zip(rows, found, strict=True):
-        row["paraphrase"] = own[0].text if own else None
-    sheet = [
-        (f"{number}{letter}", row["source"], row[kind])
-        for number, row in enumerate(rows)
-        for letter, kind in (("a", "paraphrase"), ("b", "translation"))
-        if row.get(kind)
-    ]
-    Random(args.seed).shuffle(sheet)
-    key = {str(number): own[0] for number, own in enumerate(sheet)}
-    args.output.mkdir(parents=True, exist_ok=True)
-    lines = (f"{number}\t{source}\t{text}\n" for number, (_, source, text) in enumerate(sheet))
-    (args.output / "sheet.tsv").write_text("".join(lines), "utf-8")
-    whole = json.dumps({"rows": rows, "key": key}, ensure_ascii=False, indent=1)
-    (args.output / "key.json").write_text(whole, "utf-8")
-    print(f"{args.output}/sheet.tsv: {len(sheet)} pairs to rate, of {len(rows)} sources")
+    sources = _sources(args.data, args.each, Random(args.seed))
+    found = Paraphraser.load()([row["source"] for row in sources])
+    rows = []
+    for item, (row, candidates) in enumerate(zip(sources, found, strict=True)):
+        row |= {"item": item, "paraphrase": candidates[0].text if candidates else None}
+        if candidates:
+            rows.append(row | {"system": "ours"})
+        if row["translation"]:
+            rows.append(row | {"system": "translation", "paraphrase": row["translation"]})
+    sheet = write_sheet(pd.DataFrame(rows), args.output, args.seed)
+    (args.output / "sources.json").write_text(json.dumps(sources, ensure_ascii=False), "utf-8")
+    print(f"{sheet}: {len(rows)} pairs to rate, of {len(sources)} sources")
 
 
 def report(args: argparse.Namespace) -> None:
     """Prints every output with its ratings, then the figures."""
-    drawn = json.loads((args.folder / "key.json").read_text("utf-8"))
-    rated = pd.concat([_ratings(path) for path in args.ratings]).groupby("id").mean()
-    rated.index = rated.index.map(lambda number: drawn["key"][str(int(number))])
-    for number, row in enumerate(drawn["rows"]):
-        print(f"{number}\t{row['source']}\n\t{row['paraphrase'] or '(none)'}")
-        if f"{number}a" in rated.index:
-            own = rated.loc[f"{number}a"]
-            print("\t" + ", ".join(f"{name} {own[name]:.2f}" for name in COLUMNS[1:]))
-    for name, value in figures(drawn["rows"], rated).items():
+    key = read_key(args.folder)
+    rated = key.join(read_ratings(args.ratings, key).groupby("id")[CRITERIA].mean(), how="inner")
+    for row in rated[rated["system"] == "ours"].sort_values("item").to_dict("records"):
+        print(f"{row['item']}\t{row['source']}\n\t{row['paraphrase']}")
+        print("\t" + ", ".join(f"{name} {row[name]:.2f}" for name in CRITERIA))
+    sources = json.loads((args.folder / "sources.json").read_text("utf-8"))
+    for name, value in figures(sources, rated).items():
         print(f"{name:56} {value:.3f}")
 
 
-def _ratings(path: Path) -> pd.DataFrame:
-    """Reads a reader's ratings, with or without a header line."""
-    with open(path, encoding="utf-8") as lines:
-        named = int(lines.readline().startswith("id\t"))
-    try:
-        return pd.read_csv(path, sep="\t", names=COLUMNS, skiprows=named, dtype=float)
-    except ValueError as error:
-        raise ValueError(f"{path}: expected six numbers in each line ({error})") from None
-
-
-def figures(rows: list[dict[str, Any]], rated: pd.DataFrame) -> dict[str, float]:
-    """Returns shares and means over the rated paraphrases. rated: by id (0a, 0b, …)."""
-    ours = rated[rated.index.str.endswith("a")]
-    theirs = rated[rated.index.str.endswith("b")]
-    emitted = [row for row in rows if row["paraphrase"]]
+def figures(sources: list[dict[str, Any]], rated: pd.DataFrame) -> dict[str, float]:
+    """Returns shares and means. rated: the key's columns, and the mean ratings of each row."""
+    ours, theirs = (rated[rated["system"] == name] for name in ("ours", "translation"))
+    emitted = [row for row in sources if row["paraphrase"]]
     bleu = [
         sentence_bleu(row["paraphrase"], [row["source"]], tokenize="zh").score for row in emitted
     ]
+    finder = EntityFinder(EntitySettings())
+    kept = [
+        all(row["source"][e.start : e.end] in row["paraphrase"] for e in finder.find(row["source"]))
+        for row in emitted
+    ]
     good = (ours[["meaning", "fluency"]] >= GOOD).all(axis=1)
-    kinds = [rows[int(own[:-1])]["kind"] for own in ours.index]
-    by_kind = {
-        f"the same share, {kind} alone": float(share)
-        for kind, share in good.groupby(kinds, sort=False).mean().items()
-    }
+    by_kind = good.groupby(ours["kind"], sort=False).mean()
     return {
-        "share without a paraphrase": 1 - len(emitted) / len(rows),
+        "share without a paraphrase": 1 - len(emitted) / len(sources),
         "share of those rated with meaning of 4 or more": float((ours["meaning"] >= GOOD).mean()),
         "share of those rated with meaning and fluency of 4 or more": float(good.mean()),
-        **by_kind,
+        **{f"the same share, {kind} alone": float(share) for kind, share in by_kind.items()},
         "mean overall of 5": float(ours["overall"].mean()),
         "mean overall of another translation, WMT alone": float(theirs["overall"].mean()),
         "mean overall of ours, WMT alone": float(
-            ours[ours.index.isin(theirs.index.str.replace("b", "a"))]["overall"].mean()
+            ours["overall"][ours["item"].isin(theirs["item"])].mean()
         ),
         "mean Self-BLEU": sum(bleu) / len(bleu),
-        "share that keeps all entities": _entities_kept(emitted),
+        "share that keeps all entities": sum(kept) / len(kept),
     }
 
 
-def _entities_kept(rows: list[dict[str, Any]]) -> float:
-    finder = EntityFinder(EntitySettings())
-    kept = [
-        all(
-            row["paraphrase"].count(row["source"][own.start : own.end])
-            for own in finder.find(row["source"])
-        )
-        for row in rows
-    ]
-    return sum(kept) / len(kept)
-
-
 def _sources(data: Path, each: int, random: Random) -> list[dict[str, Any]]:
-    lines = (data / "written_groups.jsonl").read_text("utf-8").splitlines()
-    groups = [own for own in map(json.loads, lines) if held_out_group(own["group"])]
+    groups = [row for row in read_json_lines(data / sets.GROUPS) if sets.held_out(row["group"])]
     written = [
-        {"kind": "written", "source": own["texts"][0]} for own in random.sample(groups, each)
+        {"kind": "written", "source": row["texts"][0], "translation": None}
+        for row in random.sample(groups, each)
     ]
-    apart = [own for key, *own in read_references(data) if held_out(key) and len(own[0]) >= 15]
-    translated = [
+    apart = [
         {"kind": "wmt", "source": human, "translation": machine}
-        for human, machine in random.sample(apart, min(each, len(apart)))
+        for foreign, human, machine in versions.read_references(data)
+        if versions.held_out(foreign) and len(human) >= 15
     ]
-    return written + translated
+    return written + random.sample(apart, min(each, len(apart)))
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

@@ -23,8 +23,6 @@ from typing import Any
 import pandas as pd
 
 from gaixie.research.pair_encoder.examples import FOLLOWS
-from gaixie.research.ratings.rated import RATINGS
-from gaixie.research.ratings.tables import read_json_lines
 from gaixie.research.pair_encoder.sets import (
     BROKEN,
     GROUPS,
@@ -32,6 +30,8 @@ from gaixie.research.pair_encoder.sets import (
     REWRITTEN_RATED,
     held_out,
 )
+from gaixie.research.ratings.rated import RATINGS
+from gaixie.research.ratings.tables import read_json_lines
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.reports import render
 

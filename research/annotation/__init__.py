@@ -1,1 +1,1 @@
-"""Sampling, tasks, answers, agreement and reports for annotate and analyse_human_evaluation."""
+"""Samples, sheets to rate, agreement and comparisons for annotate and judge_paraphraser."""

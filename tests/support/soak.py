@@ -224,13 +224,11 @@ export {w}/tiny/run/model --output {o}
 model-card {w}/tiny/run/model --folder {o}
 metrics {w}/pairs.tsv --metrics spscore,bleu,self-bleu,pinc
 compare --data {d} --output {o} --sets STS-B --limit 300
-annotate export {w}/out/runs/demo --annotators anna bo --overlap 2 --pairs 50 --output {o}
-human-evaluation {w}/likert.csv --output {o}
+annotate draw {w}/out/runs/demo --pairs 50 --output {o}
 fit --input {w}/ratings.csv --output {o} --tier core
 identify --data {d} --encoder {w}/tiny/run/model --output {o}
 simplifications --data {d}/mcts --output {o}
 generators --reviews {d}/hotel_reviews.csv --limit 400 --vectors {w}/vectors --output {o}
-papers {o} --data {d} --page {o}.md
 """.strip().splitlines()
 """Every command of gaixie. e: examples/; w: what prepare made; d: public data; o: a new folder."""
 

@@ -1,15 +1,10 @@
-"""Reads and writes columns of text: .txt lines, standard input, .parquet, .jsonl, .csv and .tsv.
-
-Files are named by path or URI (udfs/storage/storage.py).
-"""
+"""Reads and writes columns of text for commands: a file, or standard input and output."""
 
 from __future__ import annotations
 
-import codecs
-import csv
 import json
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
@@ -17,16 +12,85 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.records import UNDECODABLE, whole
+from gaixie.udfs.storage.tables import (
+    BATCH,
+    KINDS,
+    STANDARD,
+    Form,
+    TableError,
+    TextTable,
+    kind_of,
+    opened,
+)
 
-STANDARD = "-"
-"""The name of standard input, and of standard output."""
-READ = (".txt", ".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
+READ = tuple(ending for endings in KINDS.values() for ending in endings)
 WRITTEN = (".tsv", ".jsonl", ".parquet")
-BATCH = 4_096
-
-csv.field_size_limit(2**31 - 1)
 
 Row = tuple[str | None, ...]
+
+
+def read_columns(
+    name: str, columns: Sequence[str], errors: str = "replace", standard: str = ".txt"
+) -> Iterator[Row]:
+    """Yields the given columns of each row of a file; for lines of text, the line.
+
+    errors: strict if bytes that are not UTF-8 are an error; otherwise UNDECODABLE stands before
+    them. standard: the format of standard input, as the ending of a name. Raises TableError or
+    OSError, in one line that names file, column and line, for a missing column, a column that is
+    not text, or a malformed record.
+    """
+    return _rows(name, columns, form_of(standard if is_standard(name) else name), errors)
+
+
+def read_lines(name: str, errors: str = "replace") -> Iterator[str]:
+    """Yields the lines of a file, whatever its name ends in."""
+    return (line or "" for (line,) in _rows(name, [], Form("txt"), errors))
+
+
+def _rows(name: str, columns: Sequence[str], form: Form, errors: str) -> Iterator[Row]:
+    shown = "standard input" if is_standard(name) else name
+    with opened(STANDARD if is_standard(name) else name) as file:
+        if form.kind == "parquet":
+            yield from _parquet_rows(file, name, columns)
+            return
+        table, places = TextTable(file, shown, form), None
+        for number, cells, _ in table.records():
+            if form.kind == "txt":
+                row: list[Any] = cells
+            elif cells is None:
+                what = "expected a JSON object" if form.kind == "jsonl" else "malformed"
+                raise TableError(f"{shown}, line {number:,}: {what}")
+            elif isinstance(cells, dict):
+                check_columns(f"{shown}, line {number:,}", columns, [*cells])
+                row = [cells[column] for column in columns]
+            else:
+                if places is None:
+                    check_columns(shown, columns, table.names)
+                    places = [table.names.index(column) for column in columns]
+                row = [cells[place] for place in places]
+            if errors == "strict" and any(text and UNDECODABLE in text for text in row):
+                raise TableError(f"{shown}, line {number:,}: not UTF-8")
+            yield tuple(row)
+        if places is None and table.names and form.kind != "txt":
+            check_columns(shown, columns, table.names)
+
+
+def _parquet_rows(file: Any, name: str, columns: Sequence[str]) -> Iterator[Row]:
+    table = pq.ParquetFile(file)
+    check_columns(name, columns, table.schema_arrow.names)
+    for column in columns:
+        kind = table.schema_arrow.field(column).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            raise TableError(f"{name}: column '{column}' is of {kind}, expected string")
+    for batch in table.iter_batches(BATCH, columns=list(columns)):
+        yield from zip(*(batch.column(column).to_pylist() for column in columns), strict=True)
+
+
+def count_rows(name: str, columns: Sequence[str]) -> int:
+    """Counts the rows of a file. Reads all of it, so that errors show before work starts."""
+    return sum(1 for _ in read_columns(name, columns))
 
 
 def is_standard(name: str) -> bool:
@@ -35,128 +99,31 @@ def is_standard(name: str) -> bool:
 
 
 def check_extension(name: str, expected: Sequence[str]) -> None:
-    """Raises ValueError for a file of another extension; standard input and output pass."""
+    """Raises TableError for a file of another extension; standard input and output pass."""
     if not is_standard(name) and not name.endswith(tuple(expected)):
-        raise ValueError(f"{name}: expected a file of {', '.join(expected[:-1])} or {expected[-1]}")
+        raise TableError(f"{name}: expected a file of {', '.join(expected[:-1])} or {expected[-1]}")
 
 
-def read_columns(
-    name: str, columns: Sequence[str], errors: str = "replace", standard: str = ".txt"
-) -> Iterator[Row]:
-    """Yields the given columns of each row of a file; for lines of text, the line.
-
-    errors: how to treat bytes that are not UTF-8, as in bytes.decode: replace (by U+FFFD), strict,
-    surrogateescape. standard: the format of standard input, as an extension.
-    Raises ValueError or OSError, in one line that names file, column and line, if a column is
-    missing, a cell is not a string, or the file is not what its extension says.
-    """
-    check_extension(name, READ)
-    with _opened(name) as (label, file):
-        if name.endswith(".parquet"):
-            yield from _parquet_rows(label, file, columns)
-        else:
-            kind = standard if is_standard(name) else name
-            yield from _text_rows(label, kind, file, columns, errors)
+def form_of(name: str) -> Form:
+    """Returns the form that a file's name tells. Raises TableError if it tells none."""
+    kind = kind_of(name)
+    if kind is None:
+        raise TableError(f"{name}: expected a file of {', '.join(READ)}")
+    return Form(kind)
 
 
-def read_lines(name: str, errors: str = "replace") -> Iterator[str]:
-    """Yields the lines of a file, whatever its extension."""
-    with _opened(name) as (label, file):
-        yield from (line or "" for (line,) in _text_rows(label, ".txt", file, [], errors))
-
-
-@contextmanager
-def _opened(name: str) -> Iterator[tuple[str, BinaryIO]]:
-    """Yields the name of a file for messages, and the file."""
-    if is_standard(name):
-        yield "standard input", sys.stdin.buffer
-    else:
-        with storage.open_file(name) as file:
-            yield name, file
-
-
-def count_rows(name: str, columns: Sequence[str]) -> int:
-    """Counts the rows of a file. Reads all of it, so that errors show before work starts."""
-    return sum(1 for _ in read_columns(name, columns))
-
-
-def _parquet_rows(name: str, file: BinaryIO, columns: Sequence[str]) -> Iterator[Row]:
-    try:
-        table = pq.ParquetFile(file)
-        schema = table.schema_arrow
-        _check_columns(name, columns, schema.names)
-        for column in columns:
-            kind = schema.field(column).type
-            if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-                raise ValueError(f"{name}: column '{column}' is of {kind}, expected string")
-        for batch in table.iter_batches(BATCH, columns=list(columns)):
-            lists = [batch.column(column).to_pylist() for column in columns]
-            yield from zip(*lists, strict=True)
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{name}: not a Parquet file: {str(error).splitlines()[0]}") from None
-
-
-def _text_rows(
-    name: str, kind: str, file: BinaryIO, columns: Sequence[str], errors: str
-) -> Iterator[Row]:
-    """Yields the rows of a text file. kind: ends in its extension."""
-    text = _lines(name, file, errors)
-    if kind.endswith((".jsonl", ".ndjson")):
-        yield from _json_rows(name, text, columns, errors)
-    elif kind.endswith((".csv", ".tsv")):
-        tabs: dict[str, Any] = (
-            {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if kind.endswith(".tsv") else {}
-        )
-        table = csv.DictReader(text, **tabs)
-        if table.fieldnames is None:
-            return  # an empty file
-        _check_columns(name, columns, table.fieldnames)
-        for row in table:
-            yield tuple(row[column] for column in columns)
-    else:
-        for line in text:
-            yield (line.rstrip("\r\n"),)
-
-
-def _lines(name: str, file: BinaryIO, errors: str) -> Iterator[str]:
-    for number, line in enumerate(file, 1):
-        try:
-            yield (line if number > 1 else line.removeprefix(codecs.BOM_UTF8)).decode(
-                "utf-8", errors
-            )
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{name}, line {number}: not UTF-8 ({error.reason})") from None
-
-
-def _json_rows(
-    name: str, lines: Iterator[str], columns: Sequence[str], errors: str
-) -> Iterator[Row]:
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError:
-            row = None
-        if not isinstance(row, dict):
-            raise ValueError(f"{name}, line {number}: expected a JSON object")
-        _check_columns(f"{name}, line {number}", columns, row)
-        values = []
-        for column in columns:
-            value = row[column]
-            if value is not None and not isinstance(value, str):
-                raise ValueError(f"{name}, line {number}: '{column}' is {value!r}, not a string")
-            if value and errors != "surrogateescape":
-                # JSON can hold a lone surrogate, but UTF-8 cannot.
-                value = value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-            values.append(value)
-        yield tuple(values)
-
-
-def _check_columns(name: str, columns: Sequence[str], there: Collection[str]) -> None:
+def check_columns(name: str, columns: Iterable[str], there: Sequence[str]) -> None:
+    """Raises TableError if a column is missing."""
     for column in columns:
         if column not in there:
-            raise ValueError(f"{name}: no column '{column}', it has: {', '.join(there)}")
+            raise TableError(f"{name}: no column '{column}', it has: {', '.join(there)}")
+
+
+def texts_of(values: Iterable[Any]) -> pa.Array:
+    """Returns texts as an Arrow column, with UNDECODABLE for halves of surrogate pairs."""
+    return pa.array(
+        (whole(value) if isinstance(value, str) else value for value in values), pa.string()
+    )
 
 
 @contextmanager

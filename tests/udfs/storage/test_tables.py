@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gaixie.udfs.storage.columns import count_rows, read_columns, read_lines, texts_of, writing
 from gaixie.udfs.storage.records import FIELD_LINES, Delimited, json_records
 from gaixie.udfs.storage.tables import Form, Part, TableError, header_of, kind_of, read, scan
+from gaixie.udfs.storage.text_tables import count_rows, read_columns, read_lines, texts_of, writing
 
 NAMES = ["source", "paraphrase"]
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -177,7 +177,7 @@ def test_bytes_that_are_not_utf8_are_marked(tmp_path):
     (tmp_path / "a.txt").write_bytes("一\n".encode() + b"\xff\n")
     assert [*read_lines(str(tmp_path / "a.txt"))] == ["一", "\ufffd<ff>"]
     with pytest.raises(TableError, match=r"a\.txt, line 2: not UTF-8"):
-        [*read_lines(str(tmp_path / "a.txt"), strict=True)]
+        [*read_lines(str(tmp_path / "a.txt"), "strict")]
 
 
 def test_lines_of_an_old_mac(tmp_path):

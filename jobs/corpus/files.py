@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from urllib.parse import unquote
 
 from gaixie.jobs.corpus.settings import Input
-from gaixie.jobs.errors import JobError
+from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import NAME as MANIFEST
 from gaixie.udfs.storage.storage import File, spark_uri
@@ -40,15 +40,15 @@ def find_files(path: str) -> tuple[list[File], list[str]]:
     """Lists the files of a file, a folder (all levels) or a pattern, by URI: (data, others).
 
     Others are what begins with "_" or ".", what is empty or no file, and links that lead to a
-    folder that is read anyway. Local files are named file:/…; links are followed. Raises JobError
+    folder that is read anyway. Local files are named file:/…; links are followed. Raises UserError
     if there is nothing, a link leads nowhere, or the store or file system refuses.
     """
     try:
         found, others = _found(path)
     except OSError as error:
-        raise JobError(_said(path, error)) from error
+        raise UserError(_said(path, error)) from error
     if not found and not others:
-        raise JobError(f"{path}: no such file or folder")
+        raise UserError(f"{path}: no such file or folder")
     files = sorted({file.uri: file for file in found}.values(), key=lambda file: file.uri)
     return files, sorted({*others})
 
@@ -131,7 +131,7 @@ def _walk(root: str) -> tuple[list[File], list[str]]:
                 files.append(_file(entry.path))
             elif entry.is_symlink() and is_data(entry.path.removeprefix(root)):
                 gone = os.readlink(entry.path)
-                raise JobError(f"{entry.path}: a link to {gone}, which is not there")
+                raise UserError(f"{entry.path}: a link to {gone}, which is not there")
             else:
                 others.append(_uri(entry.path))
     return files, others
@@ -141,7 +141,7 @@ def _file(path: str) -> File:
     try:
         path.encode()
     except UnicodeEncodeError:
-        raise JobError(f"{os.fsencode(path)!r}: the name is not UTF-8: rename it") from None
+        raise UserError(f"{os.fsencode(path)!r}: the name is not UTF-8: rename it") from None
     status = os.stat(path)
     return File(_uri(path), status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
 
@@ -163,7 +163,7 @@ def is_data(path: str) -> bool:
 def choose_files(settings: Input, files: list[File]) -> tuple[str, list[File]]:
     """Returns (kind of table, files of it), from the input's settings or the file names.
 
-    .txt counts as TSV only if no other name tells a format. Raises JobError if none does, or
+    .txt counts as TSV only if no other name tells a format. Raises UserError if none does, or
     several.
     """
     by_kind: dict[str | None, list[File]] = defaultdict(list)
@@ -179,10 +179,10 @@ def choose_files(settings: Input, files: list[File]) -> tuple[str, list[File]]:
     if not kinds:
         known = ", ".join(endings[0] for endings in KINDS.values())
         name = shown(files[0].uri)
-        raise JobError(f"{name}: its name ends in no known format ({known}): give --format")
+        raise UserError(f"{name}: its name ends in no known format ({known}): give --format")
     if len(kinds) > 1:
         counts = ", ".join(f"{len(by_kind[kind])} {kind}" for kind in kinds)
-        raise JobError(f"{settings.path}: files of several formats ({counts}): give --format")
+        raise UserError(f"{settings.path}: files of several formats ({counts}): give --format")
     return kinds[0], by_kind[kinds[0]]
 
 
@@ -209,7 +209,7 @@ def folder_columns(uri: str, path: str) -> dict[str, str | None]:
 
 
 def check_apart(output: str, inputs: Iterable[str]) -> None:
-    """Raises JobError if OUTPUT lies in an input, or an input in what is written below OUTPUT.
+    """Raises UserError if OUTPUT lies in an input, or an input in what is written below OUTPUT.
 
     An input may be a pattern, which also reads everything below its matches. The job writes only to
     OUTPUT/runs and OUTPUT/releases, so an input may lie elsewhere below OUTPUT, or be a run's
@@ -219,13 +219,13 @@ def check_apart(output: str, inputs: Iterable[str]) -> None:
     for path in inputs:
         read = _parts(path)
         if _begins(root, read):
-            raise JobError(
+            raise UserError(
                 f"output {output} lies in the input {path}: the next run would read what this one "
                 "writes; choose an output outside the input"
             )
         for name in ("runs", "releases"):
             if _begins([*root, name], read):
-                raise JobError(f"input {path} holds {output}/{name}, where jobs write")
+                raise UserError(f"input {path} holds {output}/{name}, where jobs write")
 
 
 def _parts(path: str) -> list[str]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
@@ -27,14 +26,13 @@ from gaixie.jobs.corpus.reading import (
     tasks,
 )
 from gaixie.jobs.corpus.settings import LICENSE, Input
-from gaixie.jobs.errors import JobError
-from gaixie.udfs.command_line import say
+from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.spscore.stages import ORIGINS
 from gaixie.udfs.storage import tables
 from gaixie.udfs.storage.storage import File, spark_uri
-from gaixie.udfs.storage.tables import MALFORMED_LINE, Scan, TableError, opened
+from gaixie.udfs.storage.tables import MALFORMED_LINE, Footer, Scan, TableError, read_footer
 
 RESERVED = (
     *("pair_id", "source", "paraphrase", "origin", "reason", "stage"),
@@ -64,7 +62,7 @@ Wanted = Callable[[Input, File], bool]
 def find_inputs(inputs: Iterable[Input]) -> list[InputFiles]:
     """Finds the files of every input, and looks at the first of each.
 
-    Raises JobError for a missing path, an empty input, an unknown format, or a first file that
+    Raises UserError for a missing path, an empty input, an unknown format, or a first file that
     cannot be read or has no such column.
     """
     return [_find(settings) for settings in inputs]
@@ -73,7 +71,7 @@ def find_inputs(inputs: Iterable[Input]) -> list[InputFiles]:
 def _find(settings: Input) -> InputFiles:
     found, others = find_files(settings.path)
     if not found:
-        raise JobError(f"{settings.path}: no data, expected at least one file with rows")
+        raise UserError(f"{settings.path}: no data, expected at least one file with rows")
     kind, files = choose_files(settings, found)
     chosen = {file.uri for file in files}
     left_out = [*(file.uri for file in found if file.uri not in chosen), *others]
@@ -85,12 +83,12 @@ def _find(settings: Input) -> InputFiles:
     try:
         names = tables.header_of(first, source.form)
     except TableError as error:
-        raise JobError(f"{shown(first)}{_after(first, error)}") from None
+        raise UserError(f"{shown(first)}{_after(first, error)}") from None
     source.folder_names = [*folder_columns(first, settings.path)]
     for file in files:
         if [*folder_columns(file.uri, settings.path)] != source.folder_names:
             told = ", ".join(source.folder_names) or "none"
-            raise JobError(f"{shown(file.uri)}: its folders name other columns than {told}")
+            raise UserError(f"{shown(file.uri)}: its folders name other columns than {told}")
     if kind != "jsonl":
         _check_names([*names, *source.folder_names], shown(first), source)
     return source
@@ -110,7 +108,7 @@ def _after(uri: str, error: Exception) -> str:
 def _check_names(names: list[str], path: str, source: InputFiles) -> None:
     """Recognises the two sentences, and checks the names of the columns.
 
-    Raises JobError if a requested column is missing, two columns have one name, or there are more
+    Raises UserError if a requested column is missing, two columns have one name, or there are more
     columns than Java has memory for.
     """
     settings = source.settings
@@ -122,7 +120,7 @@ def _check_names(names: list[str], path: str, source: InputFiles) -> None:
             settings = settings.model_copy(update={name: known})
     source.settings = settings
     if settings.carried is None and len(names) > MAX_COLUMNS:
-        raise JobError(
+        raise UserError(
             f"{path}: {len(names):,} columns, and a run carries all of them; Java runs out of "
             f"memory with more than {MAX_COLUMNS:,}: remove columns that are not needed"
         )
@@ -136,23 +134,23 @@ def _check_names(names: list[str], path: str, source: InputFiles) -> None:
         if wanted not in names:
             there = ", ".join(names)
             if not "".join(names).isprintable():
-                raise JobError(f"{path}: no column '{wanted}'; it looks like a binary file")
+                raise UserError(f"{path}: no column '{wanted}'; it looks like a binary file")
             hint = f"; {GIVE_ENCODING}" if tables.UNDECODABLE in there else ""
             option = f"; {options[wanted]} names another" if wanted in options else ""
-            raise JobError(f"{path}: no column '{wanted}', it has: {there}{hint or option}")
+            raise UserError(f"{path}: no column '{wanted}', it has: {there}{hint or option}")
     if settings.license and any(name.lower() == LICENSE for name in names):
-        raise JobError(
+        raise UserError(
             f"{path}: has a column '{LICENSE}', but the settings state the licence "
             f"{settings.license!r} for all its pairs; remove one of the two"
         )
     known_names: dict[str, str] = {}
     for name in names:
         if (other := known_names.setdefault(name.lower(), name)) != name:
-            raise JobError(
+            raise UserError(
                 f"{path}: columns '{other}' and '{name}' differ only in case: rename one"
             )
     if twice := [name for name in known_names.values() if names.count(name) > 1]:
-        raise JobError(f"{path}: two columns are named '{twice[0]}': rename one")
+        raise UserError(f"{path}: two columns are named '{twice[0]}': rename one")
 
 
 # With Spark
@@ -163,7 +161,7 @@ def inspect_inputs(
 ) -> list[InputFiles]:
     """Checks all files of the inputs, and enters what it finds.
 
-    wanted: selects the files to read; an input may be left with none. Raises JobError for a file
+    wanted: selects the files to read; an input may be left with none. Raises UserError for a file
     that cannot be read, a missing column, a column of the wrong type, a column that collides with
     one of the job's, an unknown origin, or extra columns that clash.
     """
@@ -189,71 +187,42 @@ def inspect_inputs(
 
 
 def check_extra_columns(inputs: list[InputFiles]) -> None:
-    """Raises JobError if a carried column has two types."""
+    """Raises UserError if a carried column has two types."""
     types: dict[str, tuple[str, DataType]] = {}
     for source in inputs:
         for extra in source.extra_columns:
             path, known = types.setdefault(extra.name, (source.settings.path, extra.dataType))
             if known != extra.dataType:
                 both = f"{extra.dataType.simpleString()}, but {known.simpleString()} in {path}"
-                raise JobError(f"{source.settings.path}: column '{extra.name}' is {both}")
-
-
-@dataclass(frozen=True)
-class Footer:
-    """What the footer of a Parquet file says."""
-
-    schema: pa.Schema
-    """With the types as which Spark holds the columns."""
-    rows: int
-    row_groups: int
-    in_python: bool
-    """Whether Spark's reader cannot read the file as it is."""
-
-
-UNREADABLE = {"BYTE_STREAM_SPLIT", "BROTLI", "LZO"}
-"""Encodings and compressions that Spark's reader lacks."""
-
-
-def read_footer(file: File) -> Footer:
-    """Reads the footer of a Parquet file. Raises JobError with what the reader said."""
-    try:
-        with opened(file.uri) as data:
-            parquet = pq.ParquetFile(data, coerce_int96_timestamp_unit="us")
-            schema, about = parquet.schema_arrow, parquet.metadata
-            used = {":"} & {*file.uri.rpartition("/")[2]}
-            for group in range(about.num_row_groups):
-                for number in range(about.num_columns):
-                    chunk = about.row_group(group).column(number)
-                    used |= {chunk.compression, *chunk.encodings}
-    except TableError as error:
-        raise JobError(f"{shown(file.uri)}: not Parquet{_after(file.uri, error)}") from None
-    held = [field.with_type(tables.spark_type(field.type)) for field in schema]
-    in_python = bool(used & (UNREADABLE | {":"})) or any(
-        own.type != kind.type and not pa.types.is_dictionary(own.type)
-        for own, kind in zip(schema, held, strict=True)
-    )
-    for own in held:
-        _check_fields(own.type, f"{shown(file.uri)}: column '{own.name}'")
-    return Footer(pa.schema(held), about.num_rows, about.num_row_groups, in_python)
+                raise UserError(f"{source.settings.path}: column '{extra.name}' is {both}")
 
 
 def _check_fields(kind: pa.DataType, where: str) -> None:
-    """Raises JobError if two fields in a column differ only in case, which Spark cannot hold."""
+    """Raises UserError if two fields in a column differ only in case, which Spark cannot hold."""
     if isinstance(kind, pa.StructType):
         names = [inner.name for inner in kind]
         lower = [name.lower() for name in names]
         if twice := [name for name in names if lower.count(name.lower()) > 1]:
             both = "' and '".join(twice[:2])
-            raise JobError(f"{where}: its fields '{both}' differ only in case: rename one")
+            raise UserError(f"{where}: its fields '{both}' differ only in case: rename one")
     for number in range(kind.num_fields):
         _check_fields(kind.field(number).type, where)
+
+
+def _footer(file: File) -> Footer:
+    try:
+        footer = read_footer(file.uri)
+    except TableError as error:
+        raise UserError(f"{shown(file.uri)}{_after(file.uri, error)}") from None
+    for own in footer.schema:
+        _check_fields(own.type, f"{shown(file.uri)}: column '{own.name}'")
+    return footer
 
 
 def _inspect_parquet(spark: SparkSession, source: InputFiles) -> None:
     """Reads every footer, so that errors name the file that is not Parquet or lacks a column."""
     with ThreadPoolExecutor(16) as pool:
-        footers = dict(zip(source.files, pool.map(read_footer, source.files), strict=True))
+        footers = dict(zip(source.files, pool.map(_footer, source.files), strict=True))
     first = source.files[0]
     expected = footers[first].schema
     for file, footer in footers.items():
@@ -262,7 +231,7 @@ def _inspect_parquet(spark: SparkSession, source: InputFiles) -> None:
         if footer.in_python or not _java_can_name(spark, file.uri):
             source.in_python.add(file.uri)
     if not sum(source.rows.values()):
-        raise JobError(f"{source.settings.path}: no rows, expected at least one")
+        raise UserError(f"{source.settings.path}: no rows, expected at least one")
     if source.in_python:
         source.in_python = {file.uri for file in source.files}
         fields = [StructField(name, _spark_type(kind)) for name, kind in _types(expected)]
@@ -284,17 +253,17 @@ def _spark_type(kind: pa.DataType) -> DataType:
 def _check_alike(
     schema: pa.Schema, expected: pa.Schema, source: InputFiles, file: File, first: File
 ) -> None:
-    """Raises JobError if a file's columns differ from those of the input's first file."""
+    """Raises UserError if a file's columns differ from those of the input's first file."""
     path = shown(file.uri)
     if others := {*expected.names} ^ {*schema.names}:
-        raise JobError(
+        raise UserError(
             f"{path}: column '{min(others)}' is not in every file of {source.settings.path}"
         )
     for name, kind in _types(schema):
         wanted = expected.field(name).type
         if _spark_type(kind) != _spark_type(wanted):
             types = f"{kind}, expected {wanted} as in {shown(first.uri)}"
-            raise JobError(f"{path}: column '{name}' is {types}")
+            raise UserError(f"{path}: column '{name}' is {types}")
 
 
 def _java_can_name(spark: SparkSession, uri: str) -> bool:
@@ -322,18 +291,18 @@ def _inspect_text(spark: SparkSession, source: InputFiles) -> None:
         if source.format != "jsonl" and names and {*own} != {*names}:
             other = min({*own} ^ {*names})
             path = source.settings.path
-            raise JobError(f"{shown(file.uri)}: column '{other}' is not in every file of {path}")
+            raise UserError(f"{shown(file.uri)}: column '{other}' is not in every file of {path}")
         names |= own
     if not any(part.objects for parts in scans.values() for part in parts):
         first = shown(source.files[0].uri)
         what = "JSON object found, expected one a line" if source.format == "jsonl" else "rows"
-        raise JobError(f"{first}: no {what}")
+        raise UserError(f"{first}: no {what}")
     fields = [StructField(name, StringType()) for name in [*names, *source.folder_names]]
     source.schema = StructType(fields)
     for file, parts in scans.items():
         if unknown := next((part.unknown for part in parts if part.unknown), None):
             held = f"{unknown}, expected one of {', '.join(ORIGINS)}"
-            raise JobError(f"{shown(file.uri)}, {held}")
+            raise UserError(f"{shown(file.uri)}, {held}")
 
 
 def _open(parts: list[Scan]) -> bool:
@@ -341,19 +310,20 @@ def _open(parts: list[Scan]) -> bool:
 
 
 def _check_scans(file: File, parts: list[Scan]) -> None:
-    """Raises JobError if a file cannot be read to its end, or has another encoding."""
+    """Raises UserError if a file cannot be read to its end, or has another encoding."""
     for part in parts:
         if part.fault:
-            raise JobError(shown(file.uri) + part.fault.removeprefix(file.uri))
+            raise UserError(shown(file.uri) + part.fault.removeprefix(file.uri))
     if any(part.undecodable for part in parts) and not any(part.good for part in parts):
-        raise JobError(f"{shown(file.uri)}: {GIVE_ENCODING}")
+        raise UserError(f"{shown(file.uri)}: {GIVE_ENCODING}")
 
 
 def _scans(
     spark: SparkSession, source: InputFiles, known: tuple[str, Sequence[str]] | None
 ) -> dict[File, list[Scan]]:
     """Reads every part of every file; in this process if they are small."""
-    form, parts = source.form, parts_of(source, source.files)
+    form = source.form
+    parts = parts_of(source.files, form, {}, source.whole)
     look = partial(tables.scan, form=form, known=known)
     if sum(file.size for file in source.files) < SMALL_BYTES:
         found = [look(part) for group in parts for part in group]
@@ -385,7 +355,7 @@ def _check_columns(source: InputFiles) -> None:
             expected += " or a list of strings"
             kind = getattr(kind, "elementType", kind)
         if kind.typeName() not in ("string", "binary"):
-            raise JobError(
+            raise UserError(
                 f"{path}: column '{name}' is {types[name].simpleString()}, expected {expected}"
             )
     carried = source.extra_names if settings.carried is None else {}
@@ -395,7 +365,7 @@ def _check_columns(source: InputFiles) -> None:
             fault = "has the name of a column that the job writes; rename it or remove it"
             if name == "origin" and settings.origin:
                 fault += ", or read the origins from it: --origin-column origin instead of --origin"
-            raise JobError(f"{path}: column '{name}' {fault}")
+            raise UserError(f"{path}: column '{name}' {fault}")
     left = [n for n in source.schema.names if n not in (*carried, *settings.text_columns)]
     if left and settings.carried is None:
         say(
@@ -404,7 +374,7 @@ def _check_columns(source: InputFiles) -> None:
 
 
 def _check_origins(spark: SparkSession, source: InputFiles) -> None:
-    """Raises JobError that names the first file of Parquet with an origin not in ORIGINS."""
+    """Raises UserError that names the first file of Parquet with an origin not in ORIGINS."""
     name = source.settings.origin_column or ""
     for file in source.files if name in source.folder_names else ():
         value = folder_columns(file.uri, source.settings.path)[name]
@@ -422,6 +392,6 @@ def _check_origins(spark: SparkSession, source: InputFiles) -> None:
         raise _unknown_origin(first.path or source.settings.path, name, first.origin)
 
 
-def _unknown_origin(path: str, name: str, value: str | None) -> JobError:
+def _unknown_origin(path: str, name: str, value: str | None) -> UserError:
     held = "no origin in a row" if value is None else f"the unknown origin {value!r}"
-    return JobError(f"{path}: column '{name}' holds {held}, expected one of {', '.join(ORIGINS)}")
+    return UserError(f"{path}: column '{name}' holds {held}, expected one of {', '.join(ORIGINS)}")

@@ -6,21 +6,24 @@ by gaixie.udfs.storage.tables, in one task for each file or part of a file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
+from urllib.parse import unquote
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from gaixie.jobs.corpus.files import (
-    base_of,
-    folder_columns,
-)
+from gaixie.jobs.corpus.files import base_of, folder_columns, shown
 from gaixie.jobs.corpus.parquet import CHECKED
 from gaixie.jobs.corpus.settings import LICENSE, Input
+from gaixie.udfs.command_line import UserError
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage import tables
@@ -29,6 +32,7 @@ from gaixie.udfs.storage.tables import (
     MALFORMED_LINE,
     Form,
     Part,
+    TableError,
     is_divisible,
 )
 from gaixie.udfs.text.validate import MALFORMED
@@ -76,12 +80,10 @@ class InputFiles:
         """Returns the number of pieces into which the files can be split for reading."""
         if self.format == "parquet":
             return sum(self.row_groups[file.uri] for file in files)
-        if all(self.is_divisible(file) for file in files):
-            return float("inf")
-        return len(files)
-
-    def is_divisible(self, file: File) -> bool:
-        return file.uri not in self.whole and is_divisible(self.form, file.uri)
+        uris = {file.uri for file in files}
+        if self.whole & uris or not all(is_divisible(self.form, uri) for uri in uris):
+            return len(files)
+        return float("inf")
 
     @property
     def names(self) -> list[str]:
@@ -150,7 +152,10 @@ def rows_of(spark: SparkSession, source: InputFiles, files: list[File]) -> DataF
         rows = reader.parquet(*[spark_uri(file.uri) for file in files])
         return rows.withColumn(MALFORMED_LINE, F.lit(None))
     form, names, folders = source.form, source.names, source.folder_names
-    texts, groups = source.settings.plain_columns, parts_of(source, files)
+    texts, groups = (
+        source.settings.plain_columns,
+        parts_of(files, source.form, source.row_groups, source.whole),
+    )
     held = {file.uri: folder_columns(file.uri, source.settings.path) for file in files}
     order = [*source.schema.names, MALFORMED_LINE]
 
@@ -178,28 +183,71 @@ def numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
         yield from batch.column(0).to_pylist()
 
 
-def parts_of(source: InputFiles, files: Sequence[File]) -> list[list[Part]]:
-    """Divides files into parts, and groups these into tasks of about PART_BYTES."""
-    tasks: list[list[Part]] = []
-    size = PART_BYTES + 1
+def parts_of(
+    files: Sequence[File], form: Form, row_groups: Mapping[str, int], whole: Collection[str] = ()
+) -> list[list[Part]]:
+    """Divides files into parts, and groups these into tasks of about PART_BYTES.
+
+    row_groups: of each file of Parquet. whole: files that must not be divided.
+    """
+    groups: list[list[Part]] = []
+    size = PART_BYTES
     for file in files:
-        link = link_to(file.uri)
+        link, cost = link_to(file.uri), file.size
         parts = [Part(file.uri, link=link)]
-        cost = file.size
-        if source.format == "parquet":
-            groups = max(source.row_groups.get(file.uri, 1), 1)
-            parts, cost = [Part(file.uri, k, k + 1, link) for k in range(groups)], cost // groups
-        elif source.is_divisible(file) and file.size > PART_BYTES:
+        if form.kind == "parquet":
+            count = max(row_groups[file.uri], 1)
+            parts, cost = [Part(file.uri, k, k + 1, link) for k in range(count)], cost // count
+        elif file.size > PART_BYTES and file.uri not in whole and is_divisible(form, file.uri):
             places = [*range(0, file.size, PART_BYTES), None]
             parts = [Part(file.uri, a or 0, b, link) for a, b in pairwise(places)]
             cost = PART_BYTES
         for part in parts:
             size += cost + OPEN_BYTES
             if size > PART_BYTES:
-                tasks.append([])
+                groups.append([])
                 size = cost + OPEN_BYTES
-            tasks[-1].append(part)
-    return tasks
+            groups[-1].append(part)
+    return groups
+
+
+SPARK_ERRORS = (PySparkException, Py4JJavaError)
+"""Errors that a failed Spark job raises."""
+
+
+@contextmanager
+def blaming(files: Sequence[File], form: Form) -> Iterator[None]:
+    """Raises UserError that names the file, and what the reader said, if a Spark job of the block
+    failed for a file. Other errors pass through.
+
+    Spark does not name a file whose page proves broken when its values are used; then this process
+    looks for it.
+    """
+    try:
+        yield
+    except SPARK_ERRORS as error:
+        text = str(error)
+        if said := re.search(r"TableError: (.+)", text):
+            raise UserError(re.sub("^file:", "", said[1])) from error
+        named = re.search(r"reading file (\S.*?)\.\s+SQLSTATE", text)
+        causes = re.findall(r"^Caused by: (?:[\w.$]+: )?(.+)$", text, re.MULTILINE)
+        if named:
+            path = shown(re.sub("^file:/+", "file:/", unquote(named[1])))
+            raise UserError(f"{path}: {causes[-1] if causes else 'cannot be read'}") from error
+        if form.kind == "parquet" and re.search("(?i)parquet|checksum|decompress|corrupt", text):
+            for file in files:
+                _read_all(file, form)
+        raise
+
+
+def _read_all(file: File, form: Form) -> None:
+    """Raises UserError with what the reader says of a file, if it cannot be read to its end."""
+    try:
+        names = tables.header_of(file.uri, form)
+        for _ in tables.read(Part(file.uri), names, form):
+            pass
+    except TableError as error:
+        raise UserError(re.sub("^file:", "", str(error))) from None
 
 
 def line_fault() -> Column:

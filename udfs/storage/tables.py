@@ -268,7 +268,9 @@ def read(
                 if isinstance(cells, dict):
                     values.append([cells.get(name) for name in columns])
                 else:
-                    places = places or [_place(table.names, name) for name in columns]
+                    if places is None:
+                        names = table.names or columns  # a plain line has no name
+                        places = [_place(names, name) for name in columns]
                     values.append([None if k is None else cells[k] or None for k in places])
                 malformed.append(None)
             if len(values) == BATCH:
@@ -371,6 +373,40 @@ def scan(part: Part, form: Form, known: tuple[str, Sequence[str]] | None = None)
 
 
 # Parquet
+
+
+@dataclass(frozen=True)
+class Footer:
+    """What the footer of a Parquet file says."""
+
+    schema: pa.Schema
+    """With the types as which Spark holds the columns."""
+    rows: int
+    row_groups: int
+    in_python: bool
+    """Whether Spark's reader cannot read the file as it is."""
+
+
+UNREADABLE = {"BYTE_STREAM_SPLIT", "BROTLI", "LZO"}
+"""Encodings and compressions that Spark's reader lacks."""
+
+
+def read_footer(uri: str) -> Footer:
+    """Reads the footer of a Parquet file. Raises TableError."""
+    with opened(uri) as data:
+        parquet = pq.ParquetFile(data, coerce_int96_timestamp_unit="us")
+        schema, about = parquet.schema_arrow, parquet.metadata
+        used = {":"} & {*uri.rpartition("/")[2]}  # Hadoop takes it for a scheme's
+        for group in range(about.num_row_groups):
+            for number in range(about.num_columns):
+                chunk = about.row_group(group).column(number)
+                used |= {chunk.compression, *chunk.encodings}
+    held = [field.with_type(spark_type(field.type)) for field in schema]
+    in_python = bool(used & (UNREADABLE | {":"})) or any(
+        own.type != kind.type and not pa.types.is_dictionary(own.type)
+        for own, kind in zip(schema, held, strict=True)
+    )
+    return Footer(pa.schema(held), about.num_rows, about.num_row_groups, in_python)
 
 
 def _parquet_batches(file: Any, part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -7,7 +7,7 @@ import pytest
 
 from gaixie.jobs.corpus.files import check_apart, choose_files, find_files, folder_columns
 from gaixie.jobs.corpus.settings import Input
-from gaixie.jobs.errors import JobError
+from gaixie.udfs.command_line import UserError
 
 ROW = "source,paraphrase\n甲,乙\n"
 
@@ -55,7 +55,7 @@ def test_links(tmp_path):
     assert data == ["a.csv", "other.csv", "y/b.csv"]
     assert others == [".#lock", "current", "latest", "up", "z"]
     (folder / "b.csv").symlink_to("gone.csv")
-    with pytest.raises(JobError, match=r"in/b\.csv: a link to gone\.csv, which is not there"):
+    with pytest.raises(UserError, match=r"in/b\.csv: a link to gone\.csv, which is not there"):
         find_files(str(folder))
 
 
@@ -67,7 +67,7 @@ def test_a_name_is_a_pattern_only_where_no_such_file_exists(tmp_path):
     for name in NAMES:
         assert find(tmp_path, tmp_path / f"{name}.csv")[0] == [f"{name}.csv"]
     assert find(tmp_path, tmp_path / "{[bc],nowhere}.csv")[0] == ["b.csv", "c.csv"]
-    with pytest.raises(JobError, match="no such file or folder"):
+    with pytest.raises(UserError, match="no such file or folder"):
         find_files(str(tmp_path / "*.parquet"))
 
 
@@ -106,7 +106,7 @@ def test_the_files_of_the_format(tmp_path, names):
     data, _ = find_files(str(tmp_path))
     settings = Input(path="in", origin="llm", format=kind or None)
     if FOLDERS[names] is None:
-        with pytest.raises(JobError, match="--format"):
+        with pytest.raises(UserError, match="--format"):
             choose_files(settings, data)
         return
     kind, chosen = choose_files(settings, data)
@@ -135,5 +135,5 @@ APART = {
 @pytest.mark.parametrize(("output", "path"), APART)
 def test_an_output_apart_from_its_inputs(output, path):
     message = APART[output, path]
-    with pytest.raises(JobError, match=message) if message else nullcontext():
+    with pytest.raises(UserError, match=message) if message else nullcontext():
         check_apart(output, ["elsewhere", path])

@@ -1,18 +1,12 @@
 """Kept words must equal golden cases by hand, and the fast cut its plain definition."""
 
-from collections import Counter
-
-import pytest
+import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_vocabulary import main_class, select
 
 from gaixie.udfs.text.parts_of_speech import CLASSES, TAG_SETS, class_of, tag_set_of
-from gaixie.udfs.text.vocabulary import PAPER, Rule, find_cut
-
-
-def only(**rule) -> dict[str, Rule]:
-    return PAPER | {"verb": Rule(**rule)}
+from gaixie.udfs.text.vocabulary import words_of
 
 
 def test_a_word_counts_under_its_most_frequent_class():
@@ -21,26 +15,20 @@ def test_a_word_counts_under_its_most_frequent_class():
     assert main_class({"adverb": 1, "verb": 1, "idiom": 1}) == "verb"
 
 
-WORDS = {"跑": {"verb": 5}, "跳": {"verb": 3, "idiom": 1}, "看": {"verb": 4}, "说": {"verb": 1}}
+def kept_of(counts: dict[str, dict[str, int]]) -> list[tuple[str, str, int]]:
+    """Returns what words_of keeps. counts: by word, then by a class that has a tag of jieba's."""
+    tags = {name: tag for tag, name in TAG_SETS["jieba"].items()}
+    rows = [(word, tags[name], n) for word, of in counts.items() for name, n in of.items()]
+    words = words_of(pd.DataFrame(rows, columns=["word", "tag", "count"]), "jieba")
+    kept = words[words["kept"]]
+    return [*zip(kept["word"], kept["class"], kept["count"], strict=True)]
 
 
-@pytest.mark.parametrize(
-    ("rule", "kept"),
-    [
-        ({"share": 0.5}, ["跑", "看"]),  # 跳 and 看 have 4 each: 看 (U+770B) before 跳 (U+8DF3)
-        ({"share": 0.62}, ["跑", "看"]),  # 2.48 words
-        ({"share": 0.63}, ["跑", "看", "跳"]),  # 2.52 words
-        ({"share": 0}, []),
-        ({"share": 1}, ["跑", "看", "跳", "说"]),
-        ({"min_count": 4}, ["跑", "看", "跳"]),
-        ({"min_count": 6}, []),
-        ({"coverage": 5 / 14}, ["跑"]),
-        ({"coverage": 0.4}, ["跑", "看"]),
-        ({"coverage": 1}, ["跑", "看", "跳", "说"]),
-    ],
-)
-def test_by_hand(rule, kept):
-    assert [word for word, _, _ in select(WORDS, only(**rule))] == kept
+def test_by_hand():
+    """Of four verbs 1.48 are kept; 跳 and 看 have 4 each: 看 (U+770B) is before 跳 (U+8DF3)."""
+    words = {"跑": {"verb": 3}, "跳": {"verb": 3, "idiom": 1}, "看": {"verb": 4}, "说": {"verb": 1}}
+    assert kept_of(words) == [("看", "verb", 4)]
+    assert kept_of(words | {"听": {"verb": 1}}) == [("看", "verb", 4), ("跳", "verb", 4)]
 
 
 def test_the_papers_shares():
@@ -55,40 +43,22 @@ def test_the_papers_shares():
         name: [f"{chr(0x4E00 + place)}{chr(0x5E00 + k)}" for k in range(100)]
         for place, name in enumerate(kept)
     }
-    found = select({word: {name: 1} for name, own in words.items() for word in own})
+    found = kept_of({word: {name: 1} for name, own in words.items() for word in own})
     for name, count in kept.items():
         assert [word for word, of, _ in found if of == name] == words[name][:count], name
 
 
-@st.composite
-def rules(draw):
-    kind = draw(st.sampled_from(["share", "min_count", "coverage"]))
-    values = st.integers(1, 9) if kind == "min_count" else st.integers(0, 20).map(lambda n: n / 20)
-    return Rule(**{kind: draw(values)})
-
-
-@given(st.dictionaries(st.characters(codec="utf-8"), st.integers(1, 8), max_size=30), rules())
-def test_the_cut_is_the_definition(counts, rule):
-    cut = find_cut(Counter(counts.values()), rule)
-    kept = []
-    for count in set(counts.values()):
-        equals = sorted(word for word in counts if counts[word] == count)
-        kept += [word for rank, word in enumerate(equals) if cut.keeps(count, rank)]
-    plain = select({word: {"verb": n} for word, n in counts.items()}, PAPER | {"verb": rule})
-    assert sorted(kept) == sorted(word for word, _, _ in plain)
-
-
-@pytest.mark.parametrize(
-    "rule",
-    [{}, {"share": 0.1, "min_count": 2}, {"share": 1.1}, {"coverage": -0.1}, {"min_count": 0}],
+COUNTS = st.dictionaries(
+    st.sampled_from(["verb", "idiom", "adverb"]), st.integers(1, 8), min_size=1
 )
-def test_bad_rules(rule):
-    with pytest.raises(ValueError, match=r"one of share|must"):
-        Rule(**rule)
+
+
+@given(st.dictionaries(st.characters(codec="utf-8"), COUNTS, min_size=1, max_size=30))
+def test_the_words_kept_are_those_of_the_definition(counts):
+    assert kept_of(counts) == select(counts)
 
 
 def test_tags():
-    assert set(PAPER) == set(CLASSES)
     for tags in TAG_SETS.values():
         assert set(tags.values()) == set(CLASSES)
     assert class_of("nh", "863") == class_of("nr", "pfr") == class_of("nrt", "jieba")

@@ -7,7 +7,6 @@ conf/metrics.yaml names the metrics and the sets. Writes
 
   OUTPUT/comparison.md      tables, published figures beside ours, the attribution of ParaScore
   OUTPUT/comparison.json    the same figures
-  OUTPUT/scores/SET/*       sentence scores; the next call reuses those that exist
 
 Exit codes: 0 done, 2 user error (one line says what).
 """
@@ -16,13 +15,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gaixie.jobs.errors import JobError
 from gaixie.research.comparison.compare import compare
 from gaixie.research.comparison.datasets import Config, DataSet, read_data_set
-from gaixie.research.comparison.scores import Scorer
+from gaixie.research.comparison.scores import score
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.metrics import load_metric
 from gaixie.udfs.reports import render, write_json
@@ -33,33 +32,33 @@ TEMPLATE = Path(__file__).parent / "comparison/comparison.md.j2"
 
 
 def main(argv: list[str] | None = None) -> int:
-    args = _arguments(argv)
-    try:
-        config = _config(args)
-        for spec in {spec for specs in config.metrics.values() for spec in specs}:
-            load_metric(spec, model=config.encoder, vectors=config.word_vectors)
-        tables = {
-            data_set.name: read_data_set(data_set, args.data, _limit(data_set, args, config))
-            for data_set in config.data_sets
-        }
-    except (ValueError, OSError) as error:
-        raise JobError(str(error)) from error
-    for data_set in config.data_sets:
-        table = tables[data_set.name]
-        print(f"{data_set.name}: {len(table):,} pairs, {table['source'].nunique():,} sources")
+    """Runs the script and returns its exit code."""
+    return run_command("compare_metrics", partial(run, _arguments(argv)))
+
+
+def run(args: argparse.Namespace) -> None:
+    """Reads the sets, scores them with every metric, and writes the comparison."""
+    config = _config(args)
+    for spec in {spec for specs in config.metrics.values() for spec in specs}:
+        load_metric(spec, model=config.encoder, vectors=config.word_vectors)
+    tables = {
+        data_set.name: read_data_set(data_set, args.data, _limit(data_set, args, config))
+        for data_set in config.data_sets
+    }
+    for name, table in tables.items():
+        print(f"{name}: {len(table):,} pairs, {table['source'].nunique():,} sources")
     if args.dry_run:
-        return 0
-    scorer = Scorer(config, args.data, args.output)
+        return
     data_sets = []
     for data_set in config.data_sets:
-        data_sets += compare(data_set, scorer.score(data_set, tables[data_set.name]), config)
+        scored = score(data_set, tables[data_set.name], config, args.data)
+        data_sets += compare(data_set, scored, config)
     settings = config.model_dump(include={"samples", "tune", "stretch"})
     write(args.output, settings | {"data_sets": data_sets})
     for compared in data_sets:
         best, statistic = compared["metrics"][0], compared["statistic"]
         print(f"{compared['name']}: best {best['title']}, {statistic} {best[statistic].score:.3f}")
     print(args.output / "comparison.md")
-    return 0
 
 
 def write(folder: Path, result: dict[str, Any]) -> None:
@@ -108,4 +107,4 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command("compare_metrics", main, "nothing was published", mistakes=()))
+    sys.exit(main())

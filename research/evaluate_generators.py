@@ -1,10 +1,10 @@
 """Evaluates paraphrase generators by PINC and WEEM4PG, and by sentiment classifiers.
 
-  python research/train_word_vectors.py --input sentences.parquet --output models/word-vectors
-  python research/evaluate_generators.py --reviews hotel_reviews.csv \\
-      --vectors models/word-vectors --output generators
+  python research/evaluate_generators.py --reviews hotel_reviews.csv --vectors vectors.bin \\
+      --output generators
 
-The reviews are a table with columns label (0, 1) and review. The generators PG1, PG2 and PG3
+The reviews are a table with columns label (0, 1) and review; the vectors are any word2vec file, as
+gensim's ``Word2Vec(rows of words, sg=1).wv.save_word2vec_format`` writes. The generators PG1, PG2 and PG3
 replace a word by its nearest, second and third nearest word in the vectors. Four networks (MLP,
 CNN, GRU, LSTM) learn sentiment from the reviews and classify the paraphrases of the test part. The
 question is whether a metric predicts which paraphrases still show the sentiment (the paper's
@@ -34,13 +34,14 @@ import numpy as np
 from gaixie.research.generators.classifiers import NETWORKS
 from gaixie.research.generators.evaluate import (
     ORIGINAL,
+    PARTS,
     by_review,
     extrinsic,
     generate,
     intrinsic,
+    read_reviews,
     score_reviews,
 )
-from gaixie.research.generators.reviews import PARTS, read_reviews
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.metrics import load_metric
 from gaixie.udfs.metrics.word_vectors import digest

@@ -100,7 +100,7 @@ PACKAGES = {
         "comparison": {"fitting", "ratings"},
         "annotation": {"ratings"},
         "simplification": set(),
-        "generators": {"comparison"},
+        "generators": {"comparison", "ratings"},
         "identification": {"comparison", "ratings"},
         "benchmarks": set(),
         "pair_encoder": {"ratings"},

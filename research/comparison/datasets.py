@@ -9,8 +9,13 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from gaixie.research.fitting.data import numbers_of
-from gaixie.research.ratings.tables import read_table, remove_spaces, source_hash
+from gaixie.research.ratings.tables import (
+    numbers_of,
+    read_table,
+    remove_spaces,
+    source_share,
+    strings_of,
+)
 from gaixie.udfs.storage.settings import Strict
 
 ADDED_SHARE = 0.2
@@ -81,12 +86,7 @@ def read_data_set(data_set: DataSet, folder: Path, limit: int = 0) -> pd.DataFra
     rows = rows.reset_index(drop=True)
     table = pd.DataFrame({name: rows[column] for name, column in columns.items()})
     for name, column in columns.items():
-        wrong = [k for k, text in enumerate(table[name]) if not isinstance(text, str)]
-        if wrong:
-            text = table[name].iloc[wrong[0]]
-            raise ValueError(
-                f"{path}: column {column!r}: row {wrong[0] + 1} has {text!r}, expected a string"
-            )
+        strings_of(table[name], f"{path}: column {column!r}")
         if data_set.remove_spaces:
             table[name] = table[name].map(remove_spaces)
     table["human"] = _human(rows[data_set.human], data_set, path)
@@ -100,11 +100,6 @@ def _human(column: pd.Series, data_set: DataSet, path: Path) -> np.ndarray:
     if data_set.labels:
         return numbers_of(column, where, "0 or 1", lambda x: (x == 0) | (x == 1))
     return numbers_of(column, where, "a number", np.isfinite)
-
-
-def source_share(sources: pd.Series, salt: str) -> np.ndarray:
-    """Returns a hash in [0, 1) per row, equal for rows of one source: float64, shape (rows,)."""
-    return np.array([source_hash(f"{salt}{text}") for text in sources], float) / 2**32
 
 
 def _limited(table: pd.DataFrame, limit: int) -> pd.DataFrame:

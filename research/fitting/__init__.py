@@ -1,1 +1,1 @@
-"""What fit_spscore, make_vectors, make_language_model and train_word_vectors call."""
+"""What fit_spscore, make_vectors and make_language_model call."""

@@ -4,19 +4,24 @@ As in the paper (section 4.3, Table 3), a network learns from the original revie
 paraphrases of the test part. The metric's score of each paraphrase is then correlated, review by
 review, with the network's probability of the review's own label.
 
+PG1, PG2 and PG3 replace a word by its nearest, second and third nearest word in word2vec.
+
 Source: Hailu, Yu & Fantaye 2020, *Intrinsic and Extrinsic Automatic Evaluation Strategies for
 Paraphrase Generation Systems*. Decided here: the probability is used; the paper does not say
-whether it uses that or the predicted label.
+whether it uses that or the predicted label. Every word with a vector and at least two characters
+is replaced; shorter words hold a Chinese sentence together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from scipy import stats
+from sklearn.neighbors import NearestNeighbors
 
 from gaixie.research.comparison.agreement import draw, statistics_of
 from gaixie.research.generators.classifiers import (
@@ -25,17 +30,74 @@ from gaixie.research.generators.classifiers import (
     train,
     vocabulary,
 )
-from gaixie.research.generators.reviews import PARTS, Reviews, neighbours, paraphrase
+from gaixie.research.ratings.tables import numbers_of, read_table
 from gaixie.udfs.command_line import say
 from gaixie.udfs.metrics import Metric, Pairs
 from gaixie.udfs.metrics.bootstrap import estimate_of
-from gaixie.udfs.metrics.word_vectors import load
+from gaixie.udfs.metrics.word_vectors import WordVectors, load
+from gaixie.udfs.metrics.words import lower_words
+from gaixie.udfs.text.splits import source_hash
 
 ORIGINAL = "original"
 GENERATORS = (ORIGINAL, "PG1", "PG2", "PG3")
 Scores = dict[str, dict[str, np.ndarray]]
 """Score of each review, by generator and metric."""
 TESTS = {"pearson": stats.pearsonr, "spearman": stats.spearmanr}
+
+
+PARTS = {"train": 0.7, "validation": 0.1, "test": 0.2}
+"""Shares of the reviews; a hash of the text decides the part."""
+
+
+class Reviews(NamedTuple):
+    """words: each review's, in lower case. label: True for good. part: index into PARTS."""
+
+    words: list[list[str]]
+    label: np.ndarray
+    part: np.ndarray
+
+
+def read_reviews(name: str, limit: int = 0) -> Reviews:
+    """Reads the distinct reviews of a table with columns label (0, 1) and review.
+
+    limit: how many to keep, chosen by a hash of the text; 0 keeps all. Raises OSError, or
+    ValueError with one line if a label has no reviews or is neither 0 nor 1.
+    """
+    table = read_table(Path(name), ["label", "review"])
+    labels = numbers_of(
+        table["label"], f"{name}: column 'label'", "0 or 1", lambda x: (x == 0) | (x == 1)
+    )
+    reviews = table["review"].fillna("").str.strip()
+    rows = {text: label == 1 for text, label in zip(reviews, labels, strict=True) if text}
+    places = {text: source_hash(text, 0) / 2**64 for text in rows}
+    texts = sorted(rows, key=lambda text: places[text])  # a limit takes equal shares of each part
+    if limit and limit < len(texts):
+        step = len(texts) / limit
+        texts = [texts[int(k * step)] for k in range(limit)]
+    label = np.array([rows[text] for text in texts], bool)
+    if not 0 < label.sum() < len(label):
+        raise ValueError(f"{name}: {len(label)} reviews of one label, expected both")
+    edges = np.cumsum([*PARTS.values()])[:-1]
+    part = np.searchsorted(edges, [places[text] for text in texts], side="right")
+    if len({*part.tolist()}) < len(PARTS):
+        raise ValueError(f"{name}: {len(label)} reviews are too few for {', '.join(PARTS)}")
+    cut = lower_words(pa.array(texts, pa.string()))
+    return Reviews([row or [] for row in cut], label, part)
+
+
+def neighbours(words: Sequence[str], vectors: WordVectors, most: int = 3) -> dict[str, list[str]]:
+    """Returns each word's nearest other words, nearest first; leaves out words without vector."""
+    known = [word for word in dict.fromkeys(words) if word in vectors.rows]
+    rows, names = [vectors.rows[word] for word in known], [*vectors.rows]
+    index = NearestNeighbors(n_neighbors=most + 1, metric="cosine").fit(vectors.matrix)
+    near = index.kneighbors(vectors.matrix[rows], return_distance=False)
+    others = ([k for k in found if k != own][:most] for own, found in zip(rows, near, strict=True))
+    return {word: [names[k] for k in row] for word, row in zip(known, others, strict=True)}
+
+
+def paraphrase(words: Sequence[str], near: dict[str, list[str]], rank: int) -> list[str]:
+    """Replaces words by their neighbour of a rank, as PG1, PG2 and PG3 do for ranks 1, 2 and 3."""
+    return [near[word][rank - 1] if len(word) > 1 and word in near else word for word in words]
 
 
 def generate(reviews: Reviews, vectors: str) -> dict[str, list[list[str]]]:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from pydantic import Field
 
-from gaixie.research.comparison.datasets import DataSet, read_data_set, source_share
+from gaixie.research.comparison.datasets import DataSet, read_data_set
+from gaixie.research.ratings.tables import source_share
 from gaixie.udfs.storage.settings import Strict
 
 HELD_OUT, TEST = 0.15, 0.2
@@ -98,4 +98,4 @@ def read_pairs(pairs: PairSet, folder: Path) -> Labelled:
 
 def share(pairs: Labelled, salt: str) -> np.ndarray:
     """Returns a hash in [0, 1) for each pair, equal for pairs of one source."""
-    return source_share(pd.Series(pairs.source), salt)
+    return source_share(pairs.source, salt)

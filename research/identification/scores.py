@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from gaixie.research.comparison.datasets import source_share
 from gaixie.research.identification.data import Labelled
+from gaixie.research.ratings.tables import source_share
 from gaixie.udfs.metrics.bootstrap import bootstrap_interval
 
 
@@ -35,7 +34,7 @@ def accuracy(label: np.ndarray, said: np.ndarray) -> float:
 def crossed(pairs: Labelled, probability: np.ndarray) -> np.ndarray:
     """Classifies each half of the sources by the other's best threshold: bool, shape (rows,)."""
     label = pairs.label >= 0.5
-    first = source_share(pd.Series(pairs.source), "halves") < 0.5
+    first = source_share(pairs.source, "halves") < 0.5
     said = np.zeros(len(label), bool)
     for own, other in ((first, ~first), (~first, first)):
         if own.any() and other.any():

@@ -1,24 +1,22 @@
-"""research/compare_metrics.py on small sets: figures against scipy, resume, Spark, bad input."""
+"""research/compare_metrics.py on small sets: figures against scipy, weights, subsets, bad input."""
 
 import io
 import json
-import shutil
 from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 import yaml
 from scipy.stats import kendalltau, spearmanr
 from sklearn.metrics import roc_auc_score
 
-from gaixie.jobs.errors import JobError
 from gaixie.research.compare_metrics import main
 from gaixie.research.comparison.analysis import attribution, subsets
-from gaixie.research.comparison.datasets import Config, DataSet, read_data_set, source_share
+from gaixie.research.comparison.datasets import Config, DataSet, read_data_set
 from gaixie.research.comparison.scores import Scores
+from gaixie.research.ratings.tables import source_share
 from gaixie.udfs.metrics import load_metric
 from gaixie.udfs.metrics.metric import Pairs
 
@@ -129,18 +127,6 @@ def test_the_best_metric_comes_first(compared):
         assert all(0 < row["p"] <= 1 for row in each["metrics"][1:])
 
 
-def test_what_is_there_is_not_scored_again(compared, tmp_path):
-    folder = Path(shutil.copytree(compared, tmp_path / "folder"))
-    path = folder / "out" / "scores" / "graded" / "pinc.parquet"
-    table = pq.read_table(path)
-    spoiled = table.set_column(0, "score", [np.arange(len(table), dtype=float)])
-    pq.write_table(spoiled.replace_schema_metadata(table.schema.metadata), path)
-    spearman = rows_of(compare(folder), "graded")["pinc"]["spearman"]
-    other = table.replace_schema_metadata({"gaixie": "PINC of another version"})
-    pq.write_table(other, path)
-    assert rows_of(compare(folder), "graded")["pinc"]["spearman"] != spearman
-
-
 def test_weights_are_chosen_where_nothing_is_reported(folder, graded):
     """A weight must be tuned only on rows that are not reported.
 
@@ -246,38 +232,21 @@ def test_an_extended_set_is_reported_beside_the_plain_one(compared):
         assert (printed, ours) == (theirs, found)
 
 
-SETTINGS = {
-    "unknown metric": ({"metrics": {"zh": ["rouge-9"]}}, "unknown metric 'rouge-9': did you mean"),
-    "unknown setting": ({"metrics": {"zh": ["pinc:n=4"]}}, "expected SETTING=VALUE of tokenize"),
-    "unknown key": ({"metricks": {}}, "metrics.yaml: metricks"),
-    "no file": ({"data_sets": [{"name": "x", "path": "none.tsv"}]}, "none.tsv: no such file"),
-    "no column": (
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"metrics": {"zh": ["rouge-9"]}},
+        {"metricks": {}},
         {"data_sets": [{"name": "x", "path": "graded.jsonl", "human": "grade"}]},
-        "graded.jsonl: no column 'grade', expected it beside: source",
-    ),
-    "labels": (
         {"data_sets": [{"name": "x", "path": "graded.jsonl", "labels": True}]},
-        "graded.jsonl: column 'human': row .* expected 0 or 1",
-    ),
-    "no number": (
-        {"data_sets": [{"name": "x", "path": "graded.jsonl", "human": "reference"}]},
-        "graded.jsonl: column 'reference': row 1 has .*, expected a number",
-    ),
-    "no sentence": (
         {"data_sets": [{"name": "x", "path": "graded.jsonl", "paraphrase": "number"}]},
-        "graded.jsonl: column 'number': row 1 has .*, expected a string",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", SETTINGS)
-def test_bad_settings_and_rows(folder, case):
-    change, message = SETTINGS[case]
+    ],
+)
+def test_a_mistake_is_one_line(folder, refused, change):
     config = yaml.safe_load((folder / "metrics.yaml").read_text("utf-8")) | change
     (folder / "metrics.yaml").write_text(yaml.safe_dump(config), "utf-8")
-    with pytest.raises(JobError, match=message) as refused:
-        compare(folder)
-    assert "\n" not in str(refused.value)
+    line = ["--config", folder / "metrics.yaml", "--data", folder, "--output", folder / "out"]
+    refused(main, line, "compare_metrics: error: ")
     assert not (folder / "out").exists()
 
 

@@ -169,21 +169,12 @@ def test_more_facts_lost_never_raise_meaning_or_score(fitted):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda table: table.drop(columns="fluency"), "no column 'fluency'"),
-        (lambda table: table.assign(overall=6), "column 'overall': row 1 has 6, expected a number"),
-        (
-            lambda table: table.assign(meaning="good"),
-            "column 'meaning': row 1 has 'good', expected",
-        ),
-        (lambda table: table.head(3), "2 groups, expected at least 5"),
-    ],
+    "change", [lambda table: table.drop(columns="fluency"), lambda table: table.assign(overall=6)]
 )
-def test_a_table_that_cannot_be_fitted_is_one_line(ratings, tmp_path, refused, change, message):
+def test_a_mistake_is_one_line_that_names_the_file(ratings, tmp_path, refused, change):
     path = tmp_path / "wrong.jsonl"
     change(pd.read_csv(ratings)).to_json(path, orient="records", lines=True)
-    refused(fit_spscore.main, ["--input", path, "--output", tmp_path / "none"], message)
+    refused(fit_spscore.main, ["--input", path, "--output", tmp_path / "none"], str(path))
 
 
 def test_without_output_the_shipped_models_are_not_replaced(ratings):

@@ -171,16 +171,6 @@ def test_noisy_labels(data, encoder, tmp_path):
     assert f"has {every:.3f}\nthere" in (output / "identification.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--set", "none"], "--set none: no such set, expected one of one, other"),
-        (["--noisy", "none"], "--noisy none: no such set"),
-        (["--noisy", "other", "--members", "2"], "--members: not together with --noisy"),
-        (["--freeze", "9"], "--freeze 9: the encoder has 1 layers"),
-        (["--encoder", "nowhere"], "nowhere: no such folder"),
-        (["--data", "nowhere"], "nowhere/one.tsv"),
-    ],
-)
-def test_mistakes_are_one_line(data, encoder, tmp_path, refused, more, message):
-    refused(main, [*line(data, encoder, tmp_path / "out"), *more], message)
+@pytest.mark.parametrize("more", [["--set", "none"], ["--freeze", "9"], ["--data", "nowhere"]])
+def test_a_mistake_is_one_line(data, encoder, tmp_path, refused, more):
+    refused(main, [*line(data, encoder, tmp_path / "out"), *more], more[1])

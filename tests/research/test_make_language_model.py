@@ -306,21 +306,7 @@ def test_excluded_sentences_and_what_overlaps_with_them(tmp_path):
     assert (counts["read"], counts["excluded"]) == (6, 4)
 
 
-def test_what_is_wrong_is_one_line_and_exit_code_2(corpus, tmp_path, capsys):
-    numbers = tmp_path / "numbers.parquet"
-    pq.write_table(pa.table({"text": [1, 2], "empty": ["", None]}), numbers)
-    output = tmp_path / "model"
-    cases = [
-        (["--input", tmp_path / "none.parquet"], "none.parquet"),
-        (["--input", f"{corpus}:zh"], "no column 'zh'"),
-        (["--input", numbers], "column 'text' is of int64, expected string"),
-        (["--input", f"{numbers}:empty"], "no sentences, expected at least one"),
-        (["--input", corpus, "--exclude", corpus], "no column 'source'"),
-        (["--input", corpus, "--least", "1000"], "no character occurs 1000 times"),
-    ]
-    for arguments, expected in cases:
-        assert run(*arguments, "--output", output) == 2
-        error = capsys.readouterr().err.splitlines()[-1]
-        assert error.startswith("make_language_model: error: ")
-        assert expected in error
-        assert not output.exists()
+@pytest.mark.parametrize("given", ["none.parquet", "corpus.parquet:zh"])
+def test_a_mistake_is_one_line(corpus, tmp_path, refused, given):
+    refused(main, ["--input", tmp_path / given, "--output", tmp_path / "model"], "parquet")
+    assert not (tmp_path / "model").exists()

@@ -80,22 +80,9 @@ def test_same_seed_same_cuts(tmp_path):
     assert cuts[0] == cuts[1]
 
 
-GOOD = "迈向/v 充满/v 希望/n"
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "No such file or directory: '{path}'"),
-        (GOOD.encode(), "1 paragraphs are too few; give a larger corpus"),
-        (f"{GOOD}\n\n充满/v 希望\n".encode(), "{path}, line 3: '希望' is not word/tag"),
-        (GOOD.encode("gb18030"), "{path}, line 1: 'utf-8' codec can't decode"),
-    ],
-)
-def test_bad_corpus(tmp_path, refused, content, message):
+def test_a_mistake_is_one_line(tmp_path, refused):
     path = tmp_path / "gold.txt"
-    if content is not None:
-        path.write_bytes(content)
+    path.write_text("迈向/v 充满/v 希望/n\n\n充满/v 希望\n", "utf-8")
     line = ["--corpus", path, "--output", tmp_path / "model"]
-    refused(main, line, message.format(path=path))
+    refused(main, line, f"{path}, line 3")
     assert not (tmp_path / "model").exists()

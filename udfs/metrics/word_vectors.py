@@ -1,7 +1,7 @@
 """Reads vectors of words from a file.
 
-It reads the folder that ``research/train_word_vectors.py`` writes, and any word2vec file, binary
-(.bin) or text, gzipped or not.
+It reads any word2vec file, binary (.bin) or text, gzipped or not, as gensim writes, or a folder with
+``vectors.bin``.
 """
 
 from __future__ import annotations

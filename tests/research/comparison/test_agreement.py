@@ -29,17 +29,6 @@ def test_by_hand():
         assert np.isnan(agreement.statistics_of(nothing, y, [np.arange(4)])["spearman"]).all()
 
 
-def test_sources_are_drawn_whole():
-    groups = np.array(["b", "a", "b", "c", "c", "c"])
-    whole, *drawn = agreement.draw(groups, samples=50, seed=1)
-    assert whole.tolist() == [*range(6)]
-    times = np.stack([np.bincount(rows, minlength=6) for rows in drawn])
-    assert (times[:, 0] == times[:, 2]).all()
-    assert (times[:, 3] == times[:, 5]).all()
-    assert (times[:, [0, 1, 3]].sum(axis=1) == 3).all()
-    assert len(np.unique(times, axis=0)) > 5
-
-
 def test_intervals_cover_what_they_should():
     """About 95 of 100 samples, of 80 pairs each, must have the true correlation, 0.5, in their
     interval."""

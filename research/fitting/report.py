@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
-from gaixie.research.fitting import card, evaluation
+from gaixie.research.fitting import evaluation
 from gaixie.research.fitting.data import Config
 from gaixie.research.fitting.recipe import Material, cross_validate, fit, rows_to_fit, weighted
 from gaixie.research.fitting.unseen import unseen_figures
@@ -18,11 +19,13 @@ from gaixie.research.ratings.rated import TRANSLATED
 from gaixie.udfs.command_line import say
 from gaixie.udfs.meaning.extract import FAMILIES
 from gaixie.udfs.meaning.pair_encoder import DESCRIPTION, SHIPPED
+from gaixie.udfs.reports import render
 from gaixie.udfs.spscore import OUTPUTS, TIERS, VERSION
 from gaixie.udfs.spscore.columns import CORE_OUTPUTS, ENCODER_FEATURES
 from gaixie.udfs.spscore.stages import DEFAULT_MIN_MEANING, stage
 from gaixie.udfs.text.segmenters import Segmenter
 
+TEMPLATE = Path(__file__).with_name("card.md.j2")
 PAPER_GROUPS = {
     "structure (ACS, SPA, PMD, WPA)": ("acs", "spa", "pmd", "wpa"),
     "synonym replacement (LIS, SBLEU)": ("lis", "sbleu"),
@@ -82,8 +85,8 @@ def fit_and_save(
         figures |= unseen_figures(model, folder)
     figures |= describe(config, material, tier, model.signature(segmenter))
     output.mkdir(parents=True, exist_ok=True)
-    card.write(output, figures)
-    card.plot(output, reliability)
+    write_card(output, figures)
+    plot(output, reliability)
     model.save(output)
     print(f"{model.signature(segmenter)}\n{output}")
 
@@ -186,3 +189,27 @@ def describe(config: Config, material: Material, tier: str, signature: str) -> d
         "human": human,
         "negatives": {"pairs": len(material.negatives), "kinds": kinds},
     }
+
+
+def write_card(folder: Path, figures: dict[str, Any]) -> None:
+    """card.md and evaluation.json, which hold the same figures."""
+    text = json.dumps(figures, ensure_ascii=False, indent=1, default=float)
+    (folder / "evaluation.json").write_text(text + "\n", encoding="utf-8")
+    card = render(TEMPLATE, percent=_percent, **figures)
+    (folder / "card.md").write_text(card, encoding="utf-8")
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+def plot(folder: Path, reliability: pd.DataFrame) -> None:
+    """reliability.png: mean score and mean rating of tenths of an origin's pairs, both 0 to 5."""
+    figure = Figure(figsize=(6, 5), layout="constrained")
+    axes = figure.subplots()
+    axes.plot([0, 5], [0, 5], color="0.7", linewidth=1)
+    for origin, rows in reliability.groupby("origin"):
+        axes.plot(rows["scored"], rows["rated"], marker="o", markersize=4, label=origin)
+    axes.set(xlabel="mean score × 5", ylabel="mean rating", xlim=(0, 5), ylim=(0, 5))
+    axes.legend(title="origin", frameon=False)
+    figure.savefig(folder / "reliability.png", dpi=100)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import accuracy_score, roc_auc_score
 
 from gaixie.research.identification.data import Labelled
 from gaixie.research.ratings.tables import source_share
@@ -27,10 +28,6 @@ def f1(label: np.ndarray, said: np.ndarray) -> float:
     return 2 * both / (said.sum() + label.sum()) if both else 0.0
 
 
-def accuracy(label: np.ndarray, said: np.ndarray) -> float:
-    return float(np.mean(said == label))
-
-
 def crossed(pairs: Labelled, probability: np.ndarray) -> np.ndarray:
     """Classifies each half of the sources by the other's best threshold: bool, shape (rows,)."""
     label = pairs.label >= 0.5
@@ -44,8 +41,6 @@ def crossed(pairs: Labelled, probability: np.ndarray) -> np.ndarray:
 
 def auc(label: np.ndarray, probability: np.ndarray) -> float:
     """Returns the area under the ROC curve; NaN if a class is missing."""
-    from sklearn.metrics import roc_auc_score
-
     return float(roc_auc_score(label, probability)) if 0 < label.sum() < len(label) else np.nan
 
 
@@ -53,9 +48,9 @@ def figures(pairs: Labelled, said: np.ndarray, samples: int, seed: int) -> dict[
     """Returns F1 and accuracy with 95 % intervals, by bootstrap over sources."""
     label = pairs.label >= 0.5
     found: dict[str, Any] = {"pairs": len(label), "paraphrases": int(label.sum())}
-    for name, of in (("f1", f1), ("accuracy", accuracy)):
+    for name, of in (("f1", f1), ("accuracy", accuracy_score)):
         low, high = bootstrap_interval(of, (label, said), pairs.source.astype(str), samples, seed)
-        found[name] = {"score": of(label, said), "low": low, "high": high}
+        found[name] = {"score": float(of(label, said)), "low": low, "high": high}
     return found
 
 

@@ -51,12 +51,8 @@ def fit(encoder: str, pairs: Labelled, recipe: Recipe, folder: Path) -> Identifi
     identifier = _open(encoder, recipe)
     network = identifier.network.to(choose_device("auto"))
     logging.disable_progress_bar()  # saving takes no time, so it needs no bar
-    trained, head = _freeze(network, recipe.freeze)
     plan = _plan(pairs, recipe)
-    optimizer = torch.optim.AdamW(
-        [{"params": trained, "lr": recipe.learning_rate}, {"params": head, "lr": recipe.head_rate}],
-        weight_decay=0.01,
-    )
+    optimizer = torch.optim.AdamW(_groups(network, recipe), weight_decay=0.01)
     warm = max(1, WARM_UP * len(plan))
     scheduler = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min(1, (step + 1) / warm) * (1 - step / len(plan))
@@ -93,20 +89,23 @@ def _open(model: str, recipe: Recipe) -> Identifier:
         return Identifier(network, load_tokenizer(model), recipe.max_tokens)
 
 
-def _freeze(network: Any, layers: int) -> tuple[list[Any], list[Any]]:
-    """Freezes the lowest layers. Returns the trained parameters of the encoder and of the head."""
+def _groups(network: Any, recipe: Recipe) -> list[dict[str, Any]]:
+    """Freezes the lowest layers. Returns the trained parameters, those of the head apart."""
     base = network.base_model
     getattr(base, "embeddings", base.get_input_embeddings()).requires_grad_(False)
     stack = getattr(getattr(base, "encoder", base), "layer", ())
-    if layers > len(stack):
-        raise ValueError(
-            f"--freeze {layers}: the encoder has {len(stack)} layers that can be frozen"
-        )
-    for layer in stack[:layers]:
+    if recipe.freeze > len(stack):
+        raise ValueError(f"--freeze {recipe.freeze}: the encoder has {len(stack)} layers")
+    for layer in stack[: recipe.freeze]:
         layer.requires_grad_(False)
-    own = {id(parameter) for parameter in base.parameters()}
+    of_base = {id(parameter) for parameter in base.parameters()}
     trained = [p for p in network.parameters() if p.requires_grad]
-    return [p for p in trained if id(p) in own], [p for p in trained if id(p) not in own]
+    encoder = [p for p in trained if id(p) in of_base]
+    head = [p for p in trained if id(p) not in of_base]
+    return [
+        {"params": encoder, "lr": recipe.learning_rate},
+        {"params": head, "lr": recipe.head_rate},
+    ]
 
 
 def _plan(pairs: Labelled, recipe: Recipe) -> list[np.ndarray]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import product
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
@@ -17,36 +17,50 @@ from gaixie.udfs.meaning.pair_encoder import TASKS, PairEncoder
 
 
 def evaluate(encoder: PairEncoder, sets: Sets, data: Path) -> dict[str, float]:
-    """How often a paraphrase (S2 to S4) beats its counterpart; Spearman with ratings; AUC of
+    """Shares of comparisons in which a paraphrase beats a wrong one; Spearman with ratings; AUC of
     OCNLI."""
 
-    def of(task: str, pairs: list[tuple[str, str]]) -> np.ndarray:
-        return encoder.predict(*zip(*pairs, strict=True))[:, TASKS.index(task)]
+    def judge(task: str, source: str, texts: Sequence[str]) -> np.ndarray:
+        return encoder.predict([source] * len(texts), list(texts))[:, TASKS.index(task)]
+
+    def wins(task: str, source: str, good: Sequence[str], bad: Sequence[str]) -> np.ndarray:
+        return (judge(task, source, good)[:, None] > judge(task, source, bad)).ravel()
 
     found: dict[str, float] = {}
-    for kind, (suffix, groups) in product(KINDS, _parts(sets)):
-        good = [(own["texts"][0], own["texts"][k]) for own in groups for k in (2, 3, 4)]
-        bad = [(own["texts"][0], sets.broken[own["group"]][kind]) for own in groups]
-        judged = of("fluent" if kind == "salad" else "same", [*good, *bad])
-        better = judged[: len(good)].reshape(-1, 3) > judged[len(good) :, None]
-        found[f"{kind}, a paraphrase wins{suffix}"] = float(better.mean())
-    wins = [
-        of("same", [(row["source"], text) for text in row["same"]])
-        > of("same", [(row["source"], text) for text in row["roles"]])
+    for suffix, groups in (
+        ("", [row for row in sets.test_written if row["group"] < OWN]),
+        (", later", [row for row in sets.test_written if row["group"] >= OWN]),
+    ):
+        for kind in KINDS:
+            task = "fluent" if kind == "salad" else "same"
+            won = [
+                wins(task, row["texts"][0], row["texts"][2:5], [sets.broken[row["group"]][kind]])
+                for row in groups
+            ]
+            found[f"{kind}, a paraphrase wins{suffix}"] = float(np.mean(won))
+    won = [
+        judge("same", row["source"], row["same"]) > judge("same", row["source"], row["roles"])
         for row in sets.test_exchanged
     ]
-    found["exchanged participants, a paraphrase wins"] = float(np.mean(wins))
+    found["exchanged participants, a paraphrase wins"] = float(np.mean(np.concatenate(won)))
     for kind in KINDS[:-1]:
-        won: list[bool] = []
+        won = []
         for row in sets.test_rewritten:
-            same = of("same", [(row["source"], text) for text in row["same"]])
-            chosen = [
-                own for own, name in zip(row["wrong"], row["kinds"], strict=True) if name == kind
-            ]
-            if chosen:
-                wrong = of("same", [(row["source"], text) for text in chosen])
-                won += (same[:, None] > wrong).ravel().tolist()
-        found[f"{kind}, a free rewrite wins"] = float(np.mean(won))
+            kinds = zip(row["wrong"], row["kinds"], strict=True)
+            if wrong := [text for text, name in kinds if name == kind]:
+                won.append(wins("same", row["source"], row["same"], wrong))
+        found[f"{kind}, a free rewrite wins"] = float(np.mean(np.concatenate(won)))
+    won = [
+        wins("same", row["premise"], row["entailed"], row["contradicted"])
+        for row in sets.test_premises
+    ]
+    found["premises, what follows wins"] = float(np.mean(np.concatenate(won)))
+    return found | _correlations(encoder, sets, data)
+
+
+def _correlations(encoder: PairEncoder, sets: Sets, data: Path) -> dict[str, float]:
+    """Spearman with ratings and human scores, and AUC of entailment against contradiction."""
+    found: dict[str, float] = {}
     test = sets.rated[sets.rated["part"] == "test"]
     written = test["kind"].str.startswith(("written", "contrast"))
     for part, rows in (("real", test[~written]), ("written", test[written])):
@@ -55,27 +69,12 @@ def evaluate(encoder: PairEncoder, sets: Sets, data: Path) -> dict[str, float]:
             found[f"{name}, {part}, Spearman"] = float(spearmanr(predicted[:, k], rows[name])[0])
     human = read_json_lines(data / "bq_para.dev.jsonl")
     human = [row for row in human if human_test(row["source"])]
-    scores = of("human", [(row["source"], row["candidate"]) for row in human])
+    sides = [row["source"] for row in human], [row["candidate"] for row in human]
+    scores = encoder.predict(*sides)[:, TASKS.index("human")]
     found["BQ-Para, Spearman"] = float(spearmanr(scores, [row["human"] for row in human])[0])
-    statements = [
-        of("same", [(row["premise"], text) for text in (*row["entailed"], *row["contradicted"])])
-        for row in sets.test_premises
-    ]
-    wins = [(own[:2, None] > own[None, 2:]).mean() for own in statements]
-    found["premises, what follows wins"] = float(np.mean(wins))
-    found["OCNLI, entailment against contradiction, AUC"] = _entailment(of, data)
-    return found
-
-
-def _parts(sets: Sets) -> list[tuple[str, list[dict[str, Any]]]]:
-    """The groups that came with the data, then those that were written here later."""
-    given = [row for row in sets.test_written if row["group"] < OWN]
-    return [("", given), (", later", [row for row in sets.test_written if row["group"] >= OWN])]
-
-
-def _entailment(of, data: Path) -> float:
-    lines = (data / "ocnli.train.tsv").read_text("utf-8").splitlines()[1:]
-    cells = [own for own in (line.split("\t") for line in lines) if len(own) > 2]
-    cells = [own for own in cells if own[2] in ("entailment", "contradiction")]
-    judged = of("same", [(own[0], own[1]) for own in cells])
-    return float(roc_auc_score(np.array([own[2] == "entailment" for own in cells]), judged))
+    names = ["premise", "hypothesis", "label"]
+    table = pd.read_csv(data / "ocnli.train.tsv", sep="\t", quoting=3, names=names, dtype=str)
+    table = table[table["label"].isin(["entailment", "contradiction"])]
+    same = encoder.predict(table["premise"].tolist(), table["hypothesis"].tolist())
+    auc = roc_auc_score(table["label"] == "entailment", same[:, TASKS.index("same")])
+    return found | {"OCNLI, entailment against contradiction, AUC": float(auc)}

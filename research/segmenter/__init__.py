@@ -1,1 +1,1 @@
-"""The gold corpus, the trainer, the scores and the card for train_segmenter."""
+"""The gold corpus, the trainer and the scores for train_segmenter."""

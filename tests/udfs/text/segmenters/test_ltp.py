@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tiny_ltp import ltp_backbone
 
-from gaixie.research.segmenter.corpus import default_corpus
+from gaixie.research.segmenter.training import default_corpus
 from gaixie.udfs.text.code_points import from_strings
 from gaixie.udfs.text.segmenters import ltp
 from gaixie.udfs.text.segmenters.ltp import LtpSegmenter, _cover, _short_pieces
@@ -46,7 +46,7 @@ def segmenter(ltp_folder):
 @pytest.fixture(scope="module")
 def sentences():
     """Returns 200 sentences of the gold corpus, as plain text under NFKC."""
-    from gaixie.research.segmenter.corpus import read_corpus
+    from gaixie.research.segmenter.training import read_corpus
 
     return ["".join(paragraph.words) for paragraph in read_corpus(default_corpus(), 400)[200:]]
 

@@ -37,14 +37,14 @@ from pathlib import Path
 import numpy as np
 
 from gaixie.research.fitting import kneser_ney
-from gaixie.research.fitting.sentences import read_groups, split_column
+from gaixie.research.fitting.sentences import add_places, read_groups
+from gaixie.research.ratings.tables import read_table
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.meaning.array_folder import write_arrays
 from gaixie.udfs.meaning.bucket import WAYS
 from gaixie.udfs.meaning.language_model import FORMAT, MANIFEST, VERSION, digest
 from gaixie.udfs.meaning.language_model_kernel import BEGIN, END, FIRST_CHARACTER, UNKNOWN, Tables
 from gaixie.udfs.storage.model_folder import check_output, publish, scratch_beside
-from gaixie.udfs.storage.text_tables import read_columns
 from gaixie.udfs.text.code_points import CodePoints, from_strings
 from gaixie.udfs.text.normalise import NORMALISATION, normalise
 
@@ -85,17 +85,7 @@ def run(options: argparse.Namespace) -> None:
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = make_parser("make_language_model", __doc__)
     add = parser.add_argument
-    table = "a table of sentences, or of lists of them, and its column (text); may be repeated"
-    add(
-        "--input",
-        type=split_column,
-        required=True,
-        action="append",
-        metavar="FILE[:COLUMN]",
-        help=table,
-    )
-    add("--output", type=Path, required=True, metavar="FOLDER", help="the folder to write")
-    add("--overwrite", action="store_true", help="replace FOLDER if it holds a language model")
+    add_places(parser)
     per_group = "of each list, N sentences drawn by chance; default: all"
     add("--per-group", type=positive, metavar="N", help=per_group)
     excluded = "columns source and paraphrase: sentences not to train on, nor on lists with one"
@@ -127,8 +117,8 @@ class Excluded:
     def __init__(self, file: Path | None):
         self.texts: set[str] = set()
         if file is not None:
-            for row in read_columns(str(file), ["source", "paraphrase"]):
-                self.texts |= {normalise(text) for text in row if text}
+            for column in read_table(file, ["source", "paraphrase"]).values.T:
+                self.texts |= {normalise(text) for text in column if text}
         self.runs = {run for text in self.texts for run in self._runs(text)}
 
     def __contains__(self, text: str) -> bool:

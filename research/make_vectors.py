@@ -33,7 +33,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gaixie.research.fitting.sentences import read_groups, split_column
+from gaixie.research.fitting.sentences import add_places, read_groups
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.meaning.vectors import MANIFEST, write_table
 from gaixie.udfs.storage.model_folder import check_output, publish, scratch_beside
@@ -90,20 +90,10 @@ def run(options: argparse.Namespace) -> None:
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = make_parser("make_vectors.py", __doc__)
     add = parser.add_argument
-    tables = "Parquet with sentences or lists of sentences (column: text); may be repeated"
-    add(
-        "--input",
-        type=split_column,
-        required=True,
-        action="append",
-        metavar="FILE[:COLUMN]",
-        help=tables,
-    )
+    add_places(parser)
     add("--encoder", required=True, metavar="MODEL", help="a folder or a cached name")
     add("--encoder-name", metavar="NAME", help="what the manifest calls the encoder")
     add("--licence", default="the encoder's", help="what the manifest says of the licence")
-    add("--output", type=Path, required=True, metavar="FOLDER", help="the folder to write")
-    add("--overwrite", action="store_true", help="replace FOLDER if it holds vectors")
     add("--words", type=int, default=90_000, metavar="N", help="most frequent words (90,000)")
     add("--dimensions", type=int, default=64, metavar="D", help="of a vector (64)")
     add("--rarity", type=float, default=1e-3, metavar="A", help="in a / (a + share) (0.001)")

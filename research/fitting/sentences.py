@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from gaixie.research.ratings.tables import read_table
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """Adds --input, --output and --overwrite."""
+    add = parser.add_argument
+    tables = "a table of sentences, or of lists of them, and its column (text); may be repeated"
+    place: dict[str, Any] = {"type": split_column, "required": True, "action": "append"}
+    add("--input", **place, metavar="FILE[:COLUMN]", help=tables)
+    add("--output", type=Path, required=True, metavar="FOLDER", help="the folder to write")
+    add("--overwrite", action="store_true", help="replace FOLDER if it holds such a model")
 
 
 def split_column(given: str) -> tuple[Path, str]:

@@ -91,7 +91,9 @@ def neighbours(words: Sequence[str], vectors: WordVectors, most: int = 3) -> dic
     rows, names = [vectors.rows[word] for word in known], [*vectors.rows]
     index = NearestNeighbors(n_neighbors=most + 1, metric="cosine").fit(vectors.matrix)
     near = index.kneighbors(vectors.matrix[rows], return_distance=False)
-    others = ([k for k in found if k != own][:most] for own, found in zip(rows, near, strict=True))
+    others = (
+        [k for k in found if k != word][:most] for word, found in zip(rows, near, strict=True)
+    )
     return {word: [names[k] for k in row] for word, row in zip(known, others, strict=True)}
 
 
@@ -114,10 +116,10 @@ def score_reviews(written: dict[str, list[list[str]]], metrics: dict[str, Metric
     texts = {name: ["".join(words) for words in rows] for name, rows in written.items()}
     return {
         name: {
-            key: metric.sentence_scores(Pairs.of(texts[ORIGINAL], own))
+            key: metric.sentence_scores(Pairs.of(texts[ORIGINAL], version))
             for key, metric in metrics.items()
         }
-        for name, own in texts.items()
+        for name, version in texts.items()
     }
 
 
@@ -127,9 +129,9 @@ def intrinsic(scores: Scores, rows: np.ndarray, samples: int) -> dict[str, dict[
     return {
         name: {
             key: estimate_of([np.nanmean(values[rows][sample]) for sample in drawn])._asdict()
-            for key, values in own.items()
+            for key, values in by_metric.items()
         }
-        for name, own in scores.items()
+        for name, by_metric in scores.items()
     }
 
 
@@ -147,10 +149,10 @@ def extrinsic(
     seeds, shape (reviews,). Each training leaves a file in the folder, and is not repeated.
     """
     part = [np.flatnonzero(reviews.part == k) for k in range(len(PARTS))]
-    rows = [row for own in written.values() for row in own]
+    rows = [row for version in written.values() for row in version]
     ids, matrix = vocabulary(rows, load(vectors))
     folder.mkdir(parents=True, exist_ok=True)
-    numbers = {name: numbered(own, ids) for name, own in written.items()}
+    numbers = {name: numbered(version, ids) for name, version in written.items()}
     learned, validation, _ = ((numbers[ORIGINAL][k], reviews.label[k]) for k in part)
     test, label = part[2], reviews.label[part[2]]
     read: dict[tuple[str, str], np.ndarray] = {}

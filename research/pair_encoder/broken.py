@@ -90,12 +90,12 @@ class Breaker:
         choices: list[Choice] = []
         for found in re.finditer(r"\d+(?:[.,]\d+)*", text):
             number = found.group()
-            place = self.random.choice([k for k, own in enumerate(number) if own.isdigit()])
-            digits = [own for own in "123456789" if own != number[place]]
+            place = self.random.choice([k for k, digit in enumerate(number) if digit.isdigit()])
+            digits = [digit for digit in "123456789" if digit != number[place]]
             other = number[:place] + self.random.choice(digits) + number[place + 1 :]
             choices.append((3, found.start(), number, other))
         for found in re.finditer(f"(?<![一两])[一二三四五六七八九两](?=[{COUNTED}])", text):
-            others = [own for own in DIGITS[1:] if own != found.group()]
+            others = [digit for digit in DIGITS[1:] if digit != found.group()]
             choices.append((1.5, found.start(), found.group(), self.random.choice(others)))
         for unit, others in words("units").items():
             for found in re.finditer(re.escape(unit), text):
@@ -139,14 +139,14 @@ class Breaker:
 
     def scope(self, text: str) -> str | None:
         """Leaves a clause out, puts a foreign one in, or turns a word of degree."""
-        clauses = [own for own in re.split(f"(?<={MARKS})", text) if own]
+        clauses = [clause for clause in re.split(f"(?<={MARKS})", text) if clause]
         drawn, place = self.random.random(), self.random.randrange(len(clauses))
         if drawn < 0.35 and len(clauses) > 1:
             rest = "".join(clauses[:place] + clauses[place + 1 :])
             return re.sub("[，；]$", "。", rest) if len(rest) > 6 else None
         if drawn < 0.6:
             other = re.split("(?<=[，；])", self.random.choice(self.sentences))
-            short = [own for own in other if 4 <= len(own) <= 20 and own[-1] in "，；"]
+            short = [clause for clause in other if 4 <= len(clause) <= 20 and clause[-1] in "，；"]
             if short:
                 return "".join([*clauses[:place], self.random.choice(short), *clauses[place:]])
         choices = [
@@ -161,25 +161,25 @@ class Breaker:
         whole sentence, or its end, said twice."""
         if self.random.random() < 0.06:
             return text + text[self.random.choice((0, 0, len(text) // 2)) :]
-        own = rjieba.cut(text)
+        cut = rjieba.cut(text)
         for _ in range(self.random.choice((1, 1, 2, 2, 3, 4, 6))):
-            k, drawn = self.random.randrange(len(own)), self.random.random()
+            k, drawn = self.random.randrange(len(cut)), self.random.random()
             if drawn < 0.25:
-                own[k] = ""
+                cut[k] = ""
             elif drawn < 0.4:
-                own[k] *= 2
+                cut[k] *= 2
             elif drawn < 0.7:
-                j = min(len(own) - 1, k + self.random.choice((1, 1, 2, 3)))
-                own[k], own[j] = own[j], own[k]
+                j = min(len(cut) - 1, k + self.random.choice((1, 1, 2, 3)))
+                cut[k], cut[j] = cut[j], cut[k]
             elif drawn < 0.8:
-                own[k] += self.random.choice("的了是被在把着们地得有")
-            elif drawn < 0.9 and len(own[k]) > 1:
-                own[k] = own[k][1:] if self.random.random() < 0.5 else own[k][:-1]
+                cut[k] += self.random.choice("的了是被在把着们地得有")
+            elif drawn < 0.9 and len(cut[k]) > 1:
+                cut[k] = cut[k][1:] if self.random.random() < 0.5 else cut[k][:-1]
             else:
-                own[k] = self.random.choice(
+                cut[k] = self.random.choice(
                     rjieba.cut(self.random.choice(self.sentences)) or ["的"]
                 )
-        broken = "".join(own)
+        broken = "".join(cut)
         return broken if broken != text else None
 
     def in_both(self, one: str, other: str) -> tuple[str, str] | None:
@@ -193,17 +193,17 @@ class Breaker:
         for _, word, tag in _placed(one):
             if tag in self.names and len(word) > 1:
                 choices.append((word, self.random.choice(self.names[tag])))
-        once = [own for own in choices if one.count(own[0]) == 1 == other.count(own[0])]
+        once = [choice for choice in choices if one.count(choice[0]) == 1 == other.count(choice[0])]
         if not once:
             return None
         word, new = self.random.choice(once)
         return one.replace(word, new), other.replace(word, new)
 
     def _change(self, text: str, choices: Sequence[Choice]) -> str | None:
-        choices = [own for own in choices if own[2] != own[3]]
+        choices = [choice for choice in choices if choice[2] != choice[3]]
         if not choices:
             return None
-        ((_, start, old, new),) = self.random.choices(choices, [own[0] for own in choices])
+        ((_, start, old, new),) = self.random.choices(choices, [choice[0] for choice in choices])
         return text[:start] + new + text[start + len(old) :]
 
 

@@ -47,15 +47,15 @@ def _of_kept(sets: Sets, random: Random) -> Examples:
     return Examples(dataclasses.replace(sets, rated=rated, written=sets.kept_written), random)
 
 
-def line_of(kind: str, own: Example) -> str:
+def line_of(kind: str, example: Example) -> str:
     """An example as a line that begins with its texts: equal ones come together when sorted."""
-    row = {"source": own.source, **_paraphrase(own)}
-    if own.worse is not None:
-        row |= {"worse": _paraphrase(own.worse), "rank": own.rank}
+    row = {"source": example.source, **_paraphrase(example)}
+    if example.worse is not None:
+        row |= {"worse": _paraphrase(example.worse), "rank": example.rank}
     return json.dumps(row | {"kind": kind}, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def _paraphrase(own: Example) -> dict[str, Any]:
-    targets = {name: round(value, 3) for name, value in own.targets.items()}
-    spans = {} if own.spans is None else {"spans": own.spans}
-    return {"paraphrase": own.paraphrase, "targets": targets, **spans}
+def _paraphrase(example: Example) -> dict[str, Any]:
+    targets = {name: round(value, 3) for name, value in example.targets.items()}
+    spans = {} if example.spans is None else {"spans": example.spans}
+    return {"paraphrase": example.paraphrase, "targets": targets, **spans}

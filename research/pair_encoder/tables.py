@@ -91,20 +91,20 @@ def _set_up(bert: str) -> None:
 
 def _part(lines: Sequence[str]) -> Table:
     examples = [json.loads(line) for line in lines]
-    ranked = [row for row, own in enumerate(examples) if "worse" in own]
+    ranked = [row for row, example in enumerate(examples) if "worse" in example]
     worse = np.full(len(examples), UNKNOWN)
     worse[ranked] = len(examples) + np.arange(len(ranked))
     pairs = examples + [{**examples[k]["worse"], "source": examples[k]["source"]} for k in ranked]
-    encoded = _tokenizer.encode_batch([(own["source"], own["paraphrase"]) for own in pairs])
+    encoded = _tokenizer.encode_batch([(pair["source"], pair["paraphrase"]) for pair in pairs])
     seconds = np.array([len(pair.ids) - sum(pair.type_ids) for pair in encoded])
     lengths = np.array([len(pair.ids) for pair in encoded])
     targets = np.full((len(pairs), len(TASKS)), math.nan, np.float32)
-    for row, own in enumerate(pairs):
-        for task, value in own["targets"].items():
+    for row, pair in enumerate(pairs):
+        for task, value in pair["targets"].items():
             targets[row, TASKS.index(task)] = value
     marks = [
-        _marks(pair, second, own.get("spans"))
-        for pair, second, own in zip(encoded, seconds, pairs, strict=True)
+        _marks(tokens, second, pair.get("spans"))
+        for tokens, second, pair in zip(encoded, seconds, pairs, strict=True)
     ]
     return Table(
         ids=np.fromiter(chain.from_iterable(pair.ids for pair in encoded), np.int32),
@@ -115,8 +115,8 @@ def _part(lines: Sequence[str]) -> Table:
         targets=targets,
         better=np.arange(len(examples)),
         worse=worse,
-        ranks=np.array([TASKS.index(own.get("rank", "same")) for own in examples]),
-        kinds=np.array([own["kind"] for own in examples], dtype="<U16"),
+        ranks=np.array([TASKS.index(example.get("rank", "same")) for example in examples]),
+        kinds=np.array([example["kind"] for example in examples], dtype="<U16"),
     )
 
 

@@ -84,14 +84,14 @@ def consensus(texts: Sequence[str], weights: Sequence[float]) -> list[str]:
             best[plain] = max(weight, best.get(plain, 0))
     if len(best) < 3:
         return []
-    own, strength = list(best), np.array([*best.values()])
-    grams = [_grams(text) for text in own]
+    kept, strength = list(best), np.array([*best.values()])
+    grams = [_grams(text) for text in kept]
     likeness = np.array([[_f1(a, b) for b in grams] for a in grams])
     np.fill_diagonal(likeness, 0)
     utility = (likeness * strength).sum(1) / (strength.sum() - strength)
     least = max(0.22, utility.max() - 0.15)
     order = [k for k in np.argsort(-(utility + 0.03 * strength)) if utility[k] >= least]
-    return [own[k] for k in order[:MOST]] if len(order) > 1 else []
+    return [kept[k] for k in order[:MOST]] if len(order) > 1 else []
 
 
 def clean(text: str) -> str:
@@ -100,7 +100,7 @@ def clean(text: str) -> str:
     beside = f"[{HAN}，。！？、；：“”]"
     text = re.sub(f"(?<={beside}) +| +(?={beside})", "", text)
     text = re.sub(
-        f"(?<=[{HAN}”）])[,!?:;](?!\\d)", lambda own: own.group().translate(_FULL_WIDTH), text
+        f"(?<=[{HAN}”）])[,!?:;](?!\\d)", lambda mark: mark.group().translate(_FULL_WIDTH), text
     )
     text = re.sub(f"(?<=[{HAN}”）])\\.$|(?<=[{HAN}])\\.(?=[{HAN}])", "。", text)
     return re.sub('"([^"]*)"', "“\\1”", text)
@@ -111,12 +111,12 @@ def usable(text: str) -> bool:
     if len(text) not in LENGTHS or JUNK.search(text) or re.search(r"(.{2,6})\1\1", text):
         return False
     han = len(re.findall(f"[{HAN}]", text))
-    latin = sum(own.isascii() and own.isalpha() for own in text)
+    latin = sum(character.isascii() and character.isalpha() for character in text)
     return han >= 0.55 * len(text) and latin <= 0.25 * len(text)
 
 
 def _system(name: str) -> str:
-    """A system's own name, out of that of its file."""
+    """A system's name, out of that of its file."""
     return name.split(".hyp.")[1].rsplit(".zh", 1)[0] if ".hyp." in name else name
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from gaixie.training.data.corpus import Corpus
 from gaixie.training.loop.run import Run
-from gaixie.training.modeling.generation import load_generator
 from gaixie.training.modeling.generator import Decoding
+from gaixie.training.modeling.paraphraser import Paraphraser
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.settings import load_settings
 from gaixie.training.tokenize_text import CONFIG as ENTITIES
@@ -22,18 +22,16 @@ from gaixie.udfs.text.segmenters import load_segmenter
 run = sys.argv[1] if len(sys.argv) > 1 else "out/demo/runs/demo"
 output = sys.argv[2] if len(sys.argv) > 2 else "out/tiny"
 
-corpus = Corpus(run)
-groups = [group for stage in (1, 2, 3) for group in corpus.groups(stage)]
-sentences = [text for group in groups for text in corpus.read(group, "train")["source"].to_pylist()]
+tables = [table for stage in (1, 2, 3) for _, table in Corpus(run).read(stage)]
+sentences = [text for table in tables for text in table["source"].to_pylist()]
 count = Counter(word for words in load_segmenter().cut(sentences) for word in words if word.strip())
 frequent = [word for word, _ in count.most_common(500)]
 tokenizer = EntityAlignedTokenizer.from_words(frequent, entities.load_settings(ENTITIES))
 tokenizer.save_pretrained(f"{output}/tokenizer")
 
-own = [f"data.uri={run}", f"tokenizer={output}/tokenizer", f"output={output}/run"]
-own += ["controller.max_steps=20"]
-Run(load_settings(str(Path(__file__).with_name("demo-train.yaml")), own)).train(resume=True)
+changes = [f"data.uri={run}", f"tokenizer={output}/tokenizer", f"output={output}/run"]
+changes += ["trainer.max_steps=20"]
+Run(load_settings(str(Path(__file__).with_name("demo-train.yaml")), changes)).train(resume=True)
 
-generator = load_generator(f"{output}/run/model")
-[candidates] = generator.candidates(sentences[:1], Decoding(max_new_tokens=40))
+[candidates] = Paraphraser.load(f"{output}/run/model")(sentences[:1], Decoding(max_new_tokens=40))
 print(sentences[0], *[candidate.text for candidate in candidates], sep="\n")

@@ -2,15 +2,14 @@
 
   gaixie serve                               on http://127.0.0.1:8000; no PyTorch
   gaixie serve runs/first/model              paraphrases with a trained model
-  gaixie serve exported --workers 2          a model of training/export.py: fast on CPUs
   GAIXIE_TOKENS=me=a-long-secret gaixie serve --host 0.0.0.0 --workers 4
   gaixie serve runs/first/model --dry-run    loads everything, answers once, and exits
 
   curl -s localhost:8000/v1/score -H 'Content-Type: application/json' \\
     -d '{"pairs": [{"source": "…", "paraphrase": "…"}], "explain": true}'
 
-Every worker is a process with its own model. All candidates of a text, from --beams and --draws,
-are ranked as in training/generate.py --rank-by. Bearer tokens come from the environment:
+Every worker is a process with its own model. All candidates of a text are
+ranked as by gaixie paraphrase --rank-by. Bearer tokens come from the environment:
 GAIXIE_TOKENS (NAME=TOKEN, separated by commas), or GAIXIE_TOKENS_FILE, a file of them. Without
 tokens, everyone who can reach the port may send requests, so the service listens only on loopback
 unless --host is given. For TLS, use a proxy.
@@ -51,11 +50,9 @@ LIMITS = (
 
 WRITING: tuple[tuple[str, Any, Any, str, str], ...] = (
     ("--beams", positive, 8, "N", "beams of the search"),
-    ("--draws", int, 8, "N", "candidates drawn in addition"),
+    ("--draws", int, 8, "N", "candidates drawn instead of searching"),
     ("--temperature", float, 0.6, "T", "of draws; a lower one draws likelier candidates"),
     ("--min-meaning", float, 0.7, "M", "candidates judged below this meaning rank last"),
-    ("--reverse", float, 0.5, "W", "weight of log p(text | candidate), added to the score"),
-    ("--forward", float, 0.5, "W", "weight of log p(candidate | text), added to the score"),
     ("--batch-size", positive, 32, "N", "texts written at once"),
 )
 """Options of a model: name, type, default, letter, what it is."""
@@ -115,18 +112,17 @@ def _model(args: argparse.Namespace) -> Any:
     if not Path(args.model).is_dir():
         raise FileNotFoundError(f"{args.model}: no such folder")
     from gaixie.service.trained_writer import Model
-    from gaixie.training.modeling.generation import load_generator
     from gaixie.training.modeling.generator import Decoding
-    from gaixie.training.modeling.paraphraser import Ranking
+    from gaixie.training.modeling.paraphraser import Paraphraser, Ranking
 
-    load_generator(args.model, args.device, args.precision)
     given = vars(args)
     decoding = Decoding(
         **{own.name: given[own.name] for own in fields(Decoding) if own.name in given}
     )
     ranking = Ranking(**{own.name: given[own.name] for own in fields(Ranking) if own.name in given})
+    Paraphraser.load(args.model, ranking)
     threads = args.threads or max(1, (os.cpu_count() or 1) // args.workers)
-    return Model(args.model, decoding, ranking, args.tier, args.device, args.precision, threads)
+    return Model(args.model, decoding, ranking, threads)
 
 
 def _answer_once(application: FastAPI, settings: ServiceSettings) -> None:

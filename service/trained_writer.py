@@ -10,10 +10,7 @@ from typing import Any
 import torch
 
 from gaixie.service.paraphrasing import SEEDS, Asked, Why, Writer
-from gaixie.training.modeling.exported import is_exported
-from gaixie.training.modeling.generation import load_generator
-from gaixie.training.modeling.generator import Decoding, Generator
-from gaixie.training.modeling.kept_terms import keeping
+from gaixie.training.modeling.generator import Decoding
 from gaixie.training.modeling.paraphraser import Paraphraser, Ranked, Ranking
 
 SUMMARY = 600
@@ -27,9 +24,6 @@ class Model:
     folder: str
     decoding: Decoding
     ranking: Ranking
-    tier: str = "core"
-    device: str = "auto"
-    precision: str = "float32"
     threads: int = 0
     """PyTorch's threads in a process; 0 keeps its default."""
 
@@ -38,25 +32,24 @@ class ModelWriter(Writer):
     """A trained model."""
 
     def __init__(self, model: Model, max_characters: int):
-        super().__init__(model.tier, max_characters)
+        super().__init__(model.ranking.tier, max_characters)
         self.model = model
-        self.most, self.batch_size = model.decoding.pool, model.decoding.batch_size
+        self.most = model.decoding.draws or model.decoding.beams
+        self.batch_size = model.decoding.batch_size
 
     def load_model(self) -> None:
         own = self.model
         if own.threads:
             torch.set_num_threads(own.threads)
-        self.generator: Generator = load_generator(own.folder, own.device, own.precision)
-        self.degrees = self.generator.degrees
+        self.paraphraser = Paraphraser.load(own.folder, own.ranking)
+        self.degrees = self.paraphraser.generator.degrees
 
     def described(self) -> dict[str, Any]:
-        network = self.generator.model
-        exported = is_exported(self.model.folder)
-        weights = None if exported else sum(one.numel() for one in network.parameters())
+        network = self.paraphraser.generator.model
         return {
             "name": Path(self.model.folder).resolve().name,
-            "kind": "ctranslate2" if exported else "transformers",
-            "weights": weights,
+            "kind": "transformers",
+            "weights": sum(one.numel() for one in network.parameters()),
             "degrees": self.degrees > 0,
             "signature": self.signature,
             "card": _summary(Path(self.model.folder) / "README.md"),
@@ -65,13 +58,11 @@ class ModelWriter(Writer):
 
     def write(self, asked: Asked, texts: list[str]) -> list[dict[str, Any]]:
         seed = secrets.randbelow(SEEDS) if asked.seed is None else asked.seed
-        pool = self.model.decoding.pool
-        decoding = replace(self.model.decoding, degree=asked.degree, seed=seed, n_best=pool)
-        paraphraser = Paraphraser(self.generator, decoding, self.model.ranking, self.spscore)
+        code = str(asked.degree) if asked.degree else ""
+        decoding = replace(self.model.decoding, code=code, seed=seed)
         reasons = [self.unfit(text) for text in texts]
         fit = [None if why else text for text, why in zip(texts, reasons, strict=True)]
-        with keeping(self.generator.tokenizer, asked.keep):
-            ranked = paraphraser(fit)
+        ranked = self.paraphraser(fit, decoding)
         return [
             self.result(asked, source, [_candidate(one) for one in own], reason)
             for source, own, reason in zip(texts, ranked, reasons, strict=True)
@@ -80,13 +71,14 @@ class ModelWriter(Writer):
     def unfit(self, text: str) -> Why | None:
         if why := super().unfit(text):
             return why
-        ids = self.generator.tokenizer([text], verbose=False)["input_ids"][0]
-        return "too_long" if len(ids) > self.generator.longest else None
+        generator = self.paraphraser.generator
+        ids = generator.tokenizer([text], verbose=False)["input_ids"][0]
+        return "too_long" if len(ids) > generator.longest else None
 
 
 def _candidate(one: Ranked) -> dict[str, Any]:
     """Returns a ranked candidate in the form of CandidateOut."""
-    own = {"entities_kept": one.entities, "log_probability": one.log_probability}
+    own = {"entities_kept": one.entities, "log_probability": None}
     return {"text": one.text, **one.judgements, **own}
 
 

@@ -7,26 +7,25 @@ Source: Chinese Sentence Paraphrasing, section 5.3 and Figure 3; training/loop/c
 when a stage is fitted and ends. conf/curriculum.yaml explains every setting. OUTPUT holds
 
   model/                 the best weights of the last stage, the tokenizer and a card
-  checkpoints/           resume points; the same command continues from them (--resume auto)
+  stage-N/               resume points of a stage, then its best weights; curves for TensorBoard
   history.jsonl          a line for each evaluation: its values and the controller's decision
-  log.jsonl              a line for each log_steps steps: loss, learning rate, tokens, position
-  curriculum.png         loss, accuracy and score over the steps
-  tensorboard/, wandb/   the same for a tracker
+  log.jsonl              a line for each logging_steps steps: loss and learning rate
+  pairs/                 the pairs of each stage; may be deleted at the end
   settings.yaml          the settings used, including --set
 
-After SIGTERM, the run saves a checkpoint at the next multiple of log_steps and ends. Exit codes: 0
-done, 2 something to fix (one line says what), 1 a failure, 130 interrupted, 143 stopped. `accelerate launch`
-turns all but 0 into 1. A single process needs no launcher: python training/curriculum.py … does the
-same.
+The same command continues a run. After SIGTERM, it saves a checkpoint at the next multiple of
+logging_steps and ends. Exit codes: 0 done, 2 something to fix (one line says what), 130
+interrupted, 143 stopped. `accelerate launch` turns all but 0 into 1. A single process needs no
+launcher: python training/curriculum.py … does the same.
 """
 
 from __future__ import annotations
 
-import logging
 import sys
 from typing import Literal
 
 from pydantic import Field
+from transformers.utils.logging import disable_progress_bar
 
 from gaixie.training.loop.run import Run
 from gaixie.training.settings import load_settings
@@ -44,19 +43,16 @@ class Command(Options):
     """Override a setting of the file; KEY.SUB for one of a section. May be repeated."""
     resume: Literal["auto", "never"] = "auto"
     """auto: continue from the newest checkpoint in the output or the mirror, if there is one;
-    never: refuse an output or a mirror that has one."""
+    never: refuse an output that has a run."""
     dry_run: bool = False
     """Check everything, print what would be trained, and stop."""
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the script and returns its exit code."""
-    from transformers.utils.logging import disable_progress_bar
-
     parser = make_parser("curriculum.py", __doc__)
     add_command(parser, Command)
     command = options_of(Command, parser.parse_args(argv))
-    logging.getLogger("accelerate").setLevel(logging.ERROR)  # it warns of tied weights at each save
     disable_progress_bar()
 
     def work() -> int:

@@ -4,7 +4,7 @@
   python training/evaluate.py pairs.parquet --system human --model gaixie=model/ --output out/
   python training/evaluate.py pairs.jsonl --generations gaixie=paraphrases.tsv --output evaluation/
 
-A system is a column of the table (--system NAME=COLUMN), a file of training/generate.py
+A system is a column of the table (--system NAME=COLUMN), a file of gaixie paraphrase
 (--generations NAME=FILE, matched by the source's text, first candidate of each), or a model that
 writes now (--model NAME=FOLDER). --reference COLUMN names what a person wrote; give it once for
 each person. Every system is then scored against all references together (SARI, BLEU, Self-BLEU, HSK
@@ -48,16 +48,13 @@ from gaixie.training.evaluation.systems import (
     read_table,
     split_name,
 )
-from gaixie.training.modeling.generation import Loading, add_decoding, load_generator
 from gaixie.training.modeling.generator import Decoding
-from gaixie.training.modeling.paraphraser import Ranking
+from gaixie.training.modeling.paraphraser import Paraphraser, Ranking
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.metrics.references import Resamples
 from gaixie.udfs.storage.options import add_command, options_of
 from gaixie.udfs.storage.settings import Options
 
-NOT_ASKED = ("n_best", "sample", "seed")
-"""Decoding options that only generate.py has."""
 DRAWS_SEED = 13
 SHOWN = ("name", "title", "better", "digits", "signature")
 
@@ -71,7 +68,7 @@ class Evaluation(Options):
     system: list[str] = Field(default=[], title="NAME=COLUMN")
     """A system in a column of the table; may be repeated, as the next two."""
     generations: list[str] = Field(default=[], title="NAME=FILE")
-    """A system in a file that training/generate.py wrote: columns source and paraphrase."""
+    """A system in a file that gaixie paraphrase wrote: columns source and paraphrase."""
     model: list[str] = Field(default=[], title="NAME=FOLDER")
     """A model that writes the paraphrases now."""
     output: Path
@@ -106,7 +103,9 @@ def main(argv: list[str] | None = None) -> int:
     """Runs the script and returns its exit code."""
     parser = make_parser("evaluate.py", __doc__)
     add_command(parser, Evaluation, positional=("pairs",))
-    add_decoding(parser.add_argument_group("options of --model"), leave_out=NOT_ASKED)
+    group = parser.add_argument_group("options of --model")
+    add_command(group, Decoding, leave_out=("seed",))
+    add_command(group, Ranking)
     args = parser.parse_args(argv)
     return run_command("evaluate", lambda: evaluate(args))
 
@@ -115,7 +114,7 @@ def evaluate(args: argparse.Namespace) -> None:
     """Runs the command: reads, generates, scores, reports."""
     options = options_of(Evaluation, args)
     decoding = options_of(Decoding, args, seed=DRAWS_SEED)
-    ranking, loading = options_of(Ranking, args), options_of(Loading, args)
+    ranking = options_of(Ranking, args)
     named = [split_name(text) for text in (*options.system, *options.generations, *options.model)]
     check_names([name for name, _ in named], bool(options.reference))
     metrics = references.chosen(options.reference, options.reference_metrics, options.encoder)
@@ -124,7 +123,7 @@ def evaluate(args: argparse.Namespace) -> None:
     for title, reason in left_out.items():
         say(f"{title} is left out: {reason}")
     for text in options.model:  # check all of them before one writes for hours
-        load_generator(split_name(text)[1], loading.device, loading.precision)
+        Paraphraser.load(split_name(text)[1], ranking)
     columns = [column for _, column in map(split_name, options.system)]
     sources, texts, without_source = read_table(
         *(options.pairs, options.source, [*columns, *options.reference]),
@@ -136,7 +135,7 @@ def evaluate(args: argparse.Namespace) -> None:
     systems += [
         from_generations(text, sources, options.close_spaces) for text in options.generations
     ]
-    systems += [from_model(text, sources, decoding, ranking, loading) for text in options.model]
+    systems += [from_model(text, sources, decoding, ranking) for text in options.model]
     scores = tables.score(sources, systems, chosen)
     resamples = Resamples(sources, options.samples, options.seed)
     table = estimates(scores, resamples)
@@ -167,7 +166,6 @@ def evaluate(args: argparse.Namespace) -> None:
     report.write(options.output, result)
     scored = tables.sentence_table(sources, systems, scores, chosen)
     pq.write_table(scored, options.output / "scores.parquet")
-    report.print_table(result)
     print(options.output / "evaluation.md")
 
 

@@ -1,4 +1,4 @@
-"""Paraphrases sentences by checked edits; needs no PyTorch and no model of your own.
+"""Paraphrases sentences, by checked edits that need no model of your own or with a trained model.
 
   gaixie paraphrase "会议原定周四举行，但因为暴雨推迟到了下周。"
   gaixie paraphrase -n 3 --degree 2 "…"                 1: a light touch; 5: as much as possible
@@ -6,21 +6,25 @@
   gaixie paraphrase sentences.txt                       TSV on standard output
   gaixie paraphrase corpus.parquet --column source --output paraphrases.parquet
   cat sentences.txt | gaixie paraphrase -
+  gaixie paraphrase --model runs/first/model --draws 8 --degree 4 sentences.txt
   OPENAI_API_KEY=… gaixie paraphrase --endpoint https://host/v1 --model NAME "…"
 
-For sentences on the command line, it prints a line for each paraphrase. For a file, or - for
-standard input, the columns are row (of the input, from 1), rank, source, paraphrase, and three
-judgements by the pair encoder, from 0 to 1: same (the same meaning), fluent (good Chinese), good
-(an editor would print it as a paraphrase). A sentence without a good enough paraphrase keeps its
-row, without one; standard error says how many there were. Exit codes: 0 done, 1 no sentence has a
-good enough paraphrase, 2 something to fix (one line says what).
+--model is a folder of training/curriculum.py, or any causal or sequence-to-sequence model of
+transformers that learned its form. For sentences on the command line, it prints a line for each
+paraphrase. For a file, or - for standard input, the columns are row (of the input, from 1), rank,
+source, paraphrase, and its judgements. Edits have three by the pair encoder, from 0 to 1: same (the
+same meaning), fluent (good Chinese), good (an editor would print it as a paraphrase). A model's are
+entities_kept (per cent), and structure, synonyms, meaning, fluency and spscore of SPScore-zh. A
+sentence without a good enough paraphrase keeps its row, without one; standard error says how many
+there were. Exit codes: 0 done, 1 no sentence has a good enough paraphrase, 2 something to fix (one
+line says what).
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -28,7 +32,8 @@ import pyarrow as pa
 
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.paraphrase.endpoint import Endpoint
-from gaixie.udfs.paraphrase.paraphraser import DEGREES, Paraphrase, Paraphraser, Wanted
+from gaixie.udfs.paraphrase.paraphraser import DEGREES, Paraphraser, Wanted
+from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.text_tables import (
     READ,
@@ -42,18 +47,15 @@ from gaixie.udfs.storage.text_tables import (
 
 CHUNK = 256
 """Sentences read together: for batches of like length, and as a step of progress."""
-SCHEMA = pa.schema(
-    {
-        "row": pa.int64(),
-        "rank": pa.int32(),
-        "source": pa.string(),
-        "paraphrase": pa.string(),
-        "same": pa.float32(),
-        "fluent": pa.float32(),
-        "good": pa.float32(),
-    }
-)
+COLUMNS = {
+    "row": pa.int64(),
+    "rank": pa.int32(),
+    "source": pa.string(),
+    "paraphrase": pa.string(),
+}
 NOTHING = "no paraphrase good enough"
+Write = Callable[[Sequence[str]], list[list[dict[str, Any]]]]
+"""Maps sentences to the paraphrases of each, best first: the columns from paraphrase on."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -63,41 +65,88 @@ def main(argv: list[str] | None = None) -> int:
 
 def paraphrase(args: argparse.Namespace) -> int:
     """Runs the command; returns how many sentences have a paraphrase."""
-    wanted = Wanted(args.degree, args.n, tuple(args.keep), args.seed)
     check_extension(args.output, WRITTEN)
     first = args.sentences[0]
     if first == STANDARD or first.endswith(READ):
         if len(args.sentences) > 1:
             raise ValueError(f"{args.sentences[1]}: expected one file, or only sentences")
-        return _paraphrase_file(first, args, wanted)
+        return _paraphrase_file(first, args)
     if args.output != STANDARD:
         raise ValueError("--output: only valid for a file of sentences")
-    answers = _load(args)(args.sentences, wanted)
+    write, _ = _load(args)
+    answers = write(args.sentences)
     for text, own in zip(args.sentences, answers, strict=True):
         for one in own:
-            print(one.text)
+            print(one["paraphrase"])
         if not own:
             say(f"{text}: {NOTHING}")
     return sum(map(bool, answers))
 
 
-def _load(args: argparse.Namespace) -> Paraphraser:
+def _load(args: argparse.Namespace) -> tuple[Write, pa.Schema]:
+    """Returns what writes, and the columns of its table."""
+    if args.model and not args.endpoint:
+        return _load_model(args)
     if (args.endpoint is None) != (args.model is None):
-        raise ValueError("--endpoint and --model: give both, or neither")
-    return Paraphraser.load(endpoint=args.endpoint and Endpoint(args.endpoint, args.model))
+        raise ValueError("--endpoint: give --model too, the service's model")
+    if args.tone:
+        raise ValueError("--tone: only a trained model knows tones")
+    wanted = Wanted(args.degree or DEGREES, args.n, tuple(args.keep), args.seed)
+    paraphraser = Paraphraser.load(endpoint=args.endpoint and Endpoint(args.endpoint, args.model))
+
+    def write(texts: Sequence[str]) -> list[list[dict[str, Any]]]:
+        return [
+            [
+                {"paraphrase": p.text, "same": p.same, "fluent": p.fluent, "good": p.good}
+                for p in own
+            ]
+            for own in paraphraser([*texts], wanted)
+        ]
+
+    judged = dict.fromkeys(("same", "fluent", "good"), pa.float32())
+    signed = {"encoder_signature": paraphraser.encoder.signature}
+    return write, pa.schema(COLUMNS | judged, signed)
 
 
-def _paraphrase_file(name: str, args: argparse.Namespace, wanted: Wanted) -> int:
+def _load_model(args: argparse.Namespace) -> tuple[Write, pa.Schema]:
+    from gaixie.training.modeling.generator import Decoding  # loads PyTorch
+    from gaixie.training.modeling.paraphraser import Paraphraser as Trained
+    from gaixie.training.modeling.paraphraser import Ranking
+    from gaixie.udfs.storage.options import options_of
+
+    code = args.tone or (str(args.degree) if args.degree else "")
+    decoding, ranking = options_of(Decoding, args, code=code), options_of(Ranking, args)
+    paraphraser = Trained.load(args.model, ranking)
+
+    def write(texts: Sequence[str]) -> list[list[dict[str, Any]]]:
+        found = []
+        for text, ranked in zip(texts, paraphraser(texts, decoding), strict=True):
+            terms = [term for term in args.keep if term in text]
+            kept = [one for one in ranked if all(term in one.text for term in terms)]
+            found.append(
+                [
+                    {"paraphrase": one.text, "entities_kept": one.entities} | one.judgements
+                    for one in kept[: args.n]
+                ]
+            )
+        return found
+
+    judged = dict.fromkeys(("entities_kept", *OUTPUTS), pa.float64())
+    return write, pa.schema(
+        COLUMNS | judged, {"spscore_signature": paraphraser.spscore.signature()}
+    )
+
+
+def _paraphrase_file(name: str, args: argparse.Namespace) -> int:
     total = None if name == STANDARD else count_rows(name, [args.column])
     if total == 0:
         raise ValueError(f"{name}: no sentences")
-    paraphraser = _load(args)
-    schema = SCHEMA.with_metadata({"encoder_signature": paraphraser.encoder.signature})
+    paraphrase_all, schema = _load(args)
     sources = (text for (text,) in read_columns(name, [args.column]))
     done = found = 0
     with writing(args.output, schema) as write, Progress("paraphrasing", total, "sentences") as bar:
         while chunk := list(islice(sources, CHUNK)):
-            answers = paraphraser([text or "" for text in chunk], wanted)
+            answers = paraphrase_all([text or "" for text in chunk])
             write(pa.Table.from_pylist(_rows(chunk, answers, done + 1), schema=schema))
             done, found = done + len(chunk), found + sum(map(bool, answers))
             bar.add(len(chunk))
@@ -108,15 +157,14 @@ def _paraphrase_file(name: str, args: argparse.Namespace, wanted: Wanted) -> int
 
 
 def _rows(
-    chunk: Sequence[str | None], answers: Sequence[Sequence[Paraphrase]], first: int
+    chunk: Sequence[str | None], answers: Sequence[Sequence[dict[str, Any]]], first: int
 ) -> list[dict[str, Any]]:
     """Returns a row for each paraphrase, and one for each sentence without any."""
     rows = []
     for number, (source, own) in enumerate(zip(chunk, answers, strict=True), first):
-        for rank, one in enumerate(own, 1):
-            judged = {"same": one.same, "fluent": one.fluent, "good": one.good}
-            texts = {"source": source, "paraphrase": one.text}
-            rows.append({"row": number, "rank": rank, **texts, **judged})
+        rows += [
+            {"row": number, "rank": rank, "source": source} | one for rank, one in enumerate(own, 1)
+        ]
         if not own:
             rows.append({"row": number, "source": source})
     return rows
@@ -125,31 +173,35 @@ def _rows(
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("paraphrase", __doc__)
     add = parser.add_argument
-    add(
-        "sentences",
-        nargs="+",
-        metavar="SENTENCE",
-        help=f"sentences, or a file of {', '.join(READ)}, or - for standard input",
-    )
+    sentences = f"sentences, or a file of {', '.join(READ)}, or - for standard input"
+    add("sentences", nargs="+", metavar="SENTENCE", help=sentences)
     add("-n", type=positive, default=1, metavar="N", help="paraphrases of a sentence (%(default)s)")
-    add("--degree", type=int, default=DEGREES, metavar="1-5", help="degree of change (%(default)s)")
-    add(
-        "--keep",
-        action="append",
-        default=[],
-        metavar="TERM",
-        help="a term that must not change; may be repeated",
-    )
+    add("--degree", type=int, metavar="1-5", help=f"degree of change (of edits: {DEGREES})")
+    add("--tone", help="a tone that a trained model has learned, such as 正式, 口语 or 精简")
+    keep = "a term that must not change; may be repeated"
+    add("--keep", action="append", default=[], metavar="TERM", help=keep)
     add("--seed", type=int, default=0, metavar="N", help="of random choices (%(default)s)")
+    add("--model", metavar="FOLDER", help="a trained model; with --endpoint the service's name")
     add("--endpoint", metavar="URL", help="an OpenAI-compatible service to ask first")
-    add("--model", metavar="NAME", help="the service's model")
     add("--column", default="source", help="column of the sentences in a table (%(default)s)")
-    add(
-        "--output",
-        default=STANDARD,
-        metavar="FILE",
-        help=f"{', '.join(WRITTEN)}, complete once all is done; standard output if not given",
+    output = f"{', '.join(WRITTEN)}, complete once all is done; standard output if not given"
+    add("--output", default=STANDARD, metavar="FILE", help=output)
+    group = parser.add_argument_group("how a trained model writes").add_argument
+    group(
+        "--beams", type=positive, default=4, metavar="N", help="beams of the search (%(default)s)"
     )
+    group("--draws", type=int, default=0, metavar="N", help="draw so many instead (%(default)s)")
+    group("--temperature", type=float, default=0.7, metavar="X", help="of draws (%(default)s)")
+    group("--max-new-tokens", type=positive, metavar="N", help="of a paraphrase")
+    group("--batch-size", type=positive, default=32, metavar="N", help="at once (%(default)s)")
+    ranks = "what ranks candidates (%(default)s)"
+    group("--rank-by", choices=["spscore", "model"], default="spscore", help=ranks)
+    meaning = "least judged meaning, 0 to 1, of what does not rank last (%(default)s)"
+    group("--min-meaning", type=float, default=0.0, metavar="X", help=meaning)
+    group("--tier", default="core", help="of SPScore-zh: paper, core, full (%(default)s)")
+    group("--device", default="auto", help="auto (the GPU if there is one), cpu, cuda:1")
+    precisions = ["float32", "bfloat16"]
+    group("--precision", choices=precisions, default="float32", help="of weights (%(default)s)")
     return parser.parse_args(argv)
 
 

@@ -1,9 +1,8 @@
-"""Makes the tokenizer, shows what it does, tokenises files, and reports on a corpus.
+"""Makes the tokenizer, shows what it does, and reports on a corpus or on pairs.
 
   python training/tokenize_text.py make vocabulary/vocabulary.tsv --output tokenizer/
   python training/tokenize_text.py show tokenizer/ "他2024年3月读完了《三国演义》。"
   python training/tokenize_text.py show tokenizer/ SOURCE --target PARAPHRASE
-  python training/tokenize_text.py file tokenizer/ sentences.txt --output tokens.jsonl
   python training/tokenize_text.py report tokenizer/ corpus.parquet --column text
   python training/tokenize_text.py pairs tokenizer/ pairs.parquet
 
@@ -15,12 +14,9 @@ Exit codes: 0 done, 2 something to fix (one line says what).
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
-import signal
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -28,7 +24,6 @@ from typing import Any
 from pydantic import Field
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.vocabulary import BYTES, VOCABULARY_FILE, WORD, kind_of
@@ -71,7 +66,7 @@ class Make(Options):
 
 
 class Show(Options):
-    """Shows one sentence as coloured tokens."""
+    """Shows the tokens of one sentence."""
 
     tokenizer: str
     """Folder of the tokenizer."""
@@ -92,20 +87,8 @@ class _Corpus(Options):
     """Only the first N sentences."""
 
 
-class File(_Corpus):
-    """Writes a JSON line for each sentence: ids, tokens and entity table."""
-
-    output: Path = Field(title="JSONL")
-    """Output file."""
-    processes: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1)
-    """Processes that tokenize."""
-
-
 class Report(_Corpus):
     """Reports statistics of a corpus, beside a tokenizer of characters and a BPE of equal size."""
-
-    processes: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1)
-    """Processes that tokenize."""
 
 
 class Pairs(_Corpus):
@@ -176,15 +159,14 @@ def read_vocabulary(path: Path) -> list[str]:
 
 
 def show(options: Show) -> None:
-    """Prints a sentence or a pair as coloured tokens, and what the indexed ones stand for."""
+    """Prints a sentence or a pair as tokens, and what the indexed ones stand for."""
     tokenizer = load(options.tokenizer)
     console = Console(highlight=False)
     batch = tokenizer(options.sentence, text_target=options.target)
     for name in ("input_ids", "labels"):
         if name in batch:
             tokens = tokenizer.convert_ids_to_tokens(batch[name][1:-1])
-            text = coloured(tokens) if console.is_terminal else " ".join(tokens)
-            console.print(text, markup=False)
+            console.print(" ".join(tokens), markup=False)
     table = Table("token", "stands for", "ids")
     for token, text in json.loads(batch["entities"]).items():
         table.add_row(token, text, str(tokenizer.convert_tokens_to_ids(token)))
@@ -194,40 +176,13 @@ def show(options: Show) -> None:
     console.print(f"{len(batch['input_ids'])} ids; decoded: {back}", markup=False)
 
 
-def coloured(tokens: Sequence[str]) -> Text:
-    """Returns tokens side by side: entities green, bytes red, words and characters alternately grey
-    and plain."""
-    text = Text()
-    for number, token in enumerate(tokens):
-        style = "on grey23" if number % 2 else "on grey35"
-        if token in BYTES:
-            style = "white on red"
-        elif token.startswith("<") and token.endswith(">") and len(token) > 2:
-            style = "black on green"
-        text.append(token, style)
-    return text
-
-
-def file(options: File) -> None:
-    """Writes the JSON lines."""
-    tokenizer = load(options.tokenizer)
-    count = 0
-    with options.output.open("w", encoding="utf-8") as out:
-        for rows, tables in encode(options.tokenizer, batches(options), options.processes):
-            for ids, entities in zip(rows, tables, strict=True):
-                row = {"input_ids": ids, "tokens": tokenizer.convert_ids_to_tokens(ids)}
-                out.write(json.dumps(row | {"entities": json.loads(entities)}) + "\n")
-                count += 1
-    print(f"{options.output}: {count:,} sentences")
-
-
 def report(options: Report) -> None:
     """Prints the statistics."""
     tokenizer = load(options.tokenizer)
     texts = [normalise(text) for part in batches(options) for text in part]
     if not texts:
         raise ValueError(f"{options.text}: no sentences")
-    sorts, entities = count_tokens(tokenizer, texts, options)
+    sorts, entities = count_tokens(tokenizer, texts)
     ours, characters = sorts.total(), sum(map(len, texts))
     table = Table("tokenizer", "tokens", "a sentence", "characters a token", "unknown or bytes")
     rows = [("entity-aligned", len(tokenizer), ours, sorts["byte"])]
@@ -255,7 +210,7 @@ def _console() -> Console:
 
 
 def count_tokens(
-    tokenizer: EntityAlignedTokenizer, texts: list[str], options: Report
+    tokenizer: EntityAlignedTokenizer, texts: list[str]
 ) -> tuple[Counter[str], Counter[str]]:
     """Counts tokens by sort (word, character, byte, entity), and entities by kind."""
     sorts: Counter[str] = Counter()
@@ -269,12 +224,12 @@ def count_tokens(
         else:
             names[index] = "character" if len(token) == 1 else "word"
     with Progress("counting", len(texts), "sentences") as shown:
-        parts = encode(options.tokenizer, batched(texts, BATCH), options.processes)
-        for ids, tables in parts:
-            for row, table in zip(ids, tables, strict=True):
+        for part in batched(texts, BATCH):
+            batch = tokenizer([*part])
+            for row, table in zip(batch["input_ids"], batch["entities"], strict=True):
                 sorts.update(names[index] for index in row[1:-1])
                 kinds.update(kind_of(token) for token in json.loads(table))
-            shown.add(len(ids))
+            shown.add(len(part))
     return sorts, kinds
 
 
@@ -283,36 +238,6 @@ def batched(items: Iterable[Any], size: int) -> Iterator[tuple[Any, ...]]:
     rest = iter(items)
     while part := tuple(islice(rest, size)):
         yield part
-
-
-_worker: EntityAlignedTokenizer  # of a worker process, set when it starts
-
-
-def _start_worker(folder: str) -> None:
-    global _worker
-    _worker = load(folder)
-
-
-def _encode_part(texts: Sequence[str]) -> tuple[list[list[int]], list[str]]:
-    batch = _worker([*texts])
-    return batch["input_ids"], batch["entities"]
-
-
-def encode(
-    folder: str, parts: Iterable[Sequence[str]], processes: int
-) -> Iterator[tuple[list[list[int]], list[str]]]:
-    """Yields ids and entity tables of parts of a corpus, in order, using several cores."""
-    if processes == 1:
-        _start_worker(folder)
-        yield from map(_encode_part, parts)
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # only this process handles Ctrl-C
-    try:
-        pool = multiprocessing.get_context("spawn").Pool(processes, _start_worker, (folder,))
-    finally:
-        signal.signal(signal.SIGINT, before)
-    with pool:
-        yield from pool.imap(_encode_part, parts)
 
 
 def pairs(options: Pairs) -> None:
@@ -387,7 +312,6 @@ def batches(options: _Corpus) -> Iterator[tuple[str, ...]]:
 COMMANDS: dict[str, tuple[type[Any], Any]] = {
     "make": (Make, make),
     "show": (Show, show),
-    "file": (File, file),
     "report": (Report, report),
     "pairs": (Pairs, pairs),
 }

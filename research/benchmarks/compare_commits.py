@@ -36,7 +36,7 @@ jobs/build_vocabulary.py --input examples/pairs.jsonl --column source --column p
 training/tokenize_text.py make OUT/vocabulary/vocabulary.tsv --output OUT/tokenizer \
 --common-characters
 training/curriculum.py --config examples/demo-train.yaml --set data.uri=OUT/demo/runs/demo \
---set tokenizer=OUT/tokenizer --set output=OUT/run --set controller.max_steps=20 --set log_steps=5
+--set tokenizer=OUT/tokenizer --set output=OUT/run --set trainer.max_steps=20
 """
 TABLES = {
     "scored rows": ("corpus/runs/first/scored", "pair_id"),

@@ -55,7 +55,7 @@ def test_a_wrong_option_is_one_line(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("line", "extra"),
     [
-        (["-m", "gaixie.jobs.cli", "generate", "model", "file"], "metrics"),
+        (["-m", "gaixie.jobs.cli", "evaluate", "pairs"], "metrics"),
         (["-m", "gaixie.jobs.cli", "train"], "train"),
     ],
 )

@@ -11,7 +11,6 @@ from gaixie.service.paraphrasing import ParaphrasingPart
 from gaixie.service.scoring import ScoringPart
 from gaixie.service.settings import ServiceSettings
 from gaixie.service.trained_writer import Model, ModelWriter
-from gaixie.training.modeling.generation import load_generator
 from gaixie.training.modeling.generator import Decoding
 from gaixie.training.modeling.paraphraser import Paraphraser, Ranking
 from gaixie.udfs.spscore import OUTPUTS
@@ -23,8 +22,8 @@ PAIRS = [
     ("他在公园看书", "他在公园看书"),
 ]
 SOURCES = [source for source, _ in PAIRS]
-DECODING = Decoding(beams=3, draws=2)
-RANKING = Ranking("spscore", min_meaning=0.3, reverse=0.1)
+DECODING = Decoding(beams=3)
+RANKING = Ranking("spscore", min_meaning=0.3)
 
 
 @pytest.fixture(scope="module")
@@ -62,22 +61,14 @@ def refused(client, **given) -> str:
 def test_the_candidates_are_those_of_the_library(client, folder):
     """Candidates must equal the library's, without copies, in its order, with its judgements."""
     answer = ask(client, texts=SOURCES, n=3, seed=7)
-    decoding = Decoding(beams=3, draws=2, n_best=5, seed=7)
-    library = Paraphraser(load_generator(folder, "cpu"), decoding, RANKING)(SOURCES)
+    library = Paraphraser.load(folder, RANKING)(SOURCES, DECODING)
     for source, result, expected in zip(SOURCES, answer["results"], library, strict=True):
         assert result["source"] == source
-        others = [own for own in expected if own.text != source]
-        assert result["dropped"] == {
-            "copies": len(expected) - len(others),
-            "lost_a_kept_term": 0,
-            "no_chinese": 0,
-        }
-        assert [own["text"] for own in result["candidates"]] == [own.text for own in others[:3]]
-        for found, own in zip(result["candidates"], others, strict=False):
-            assert found["log_probability"] == pytest.approx(own.log_probability, abs=1e-4)
+        assert result["dropped"] == {"copies": 0, "lost_a_kept_term": 0, "no_chinese": 0}
+        assert [own["text"] for own in result["candidates"]] == [own.text for own in expected[:3]]
+        for found, own in zip(result["candidates"], expected, strict=False):
             for name in OUTPUTS:
                 assert found[name] == pytest.approx(own.judgements[name], abs=1e-6)
-    assert answer["results"][3]["dropped"]["copies"] == 1  # it has learnt to copy the last
     [model] = client.get("/v1/models").json()["models"]
     assert model["name"] == answer["model"]
     assert model["signature"] == answer["signature"] == library_signature(client)
@@ -99,12 +90,11 @@ def test_a_seed_gives_the_same_again_whatever_else_is_asked_for(client):
 
 
 def test_kept_terms_are_kept(client):
-    plain = ask(client, texts=SOURCES[:2], n=5)
+    plain = ask(client, texts=SOURCES[:2], n=3)
     assert any("昨天" not in one["text"] for one in plain["results"][0]["candidates"])
-    kept = ask(client, texts=SOURCES[:2], n=5, keep=["今天公园", "昨天"])
+    kept = ask(client, texts=SOURCES[:2], n=3, keep=["今天公园", "昨天"])
     for result, term in zip(kept["results"], ("今天公园", "昨天"), strict=True):
         assert all(term in one["text"] for one in result["candidates"])
-        assert result["candidates"] or result["dropped"]["copies"]
 
 
 def test_reasons_and_changes_are_of_each_candidate(client):
@@ -128,7 +118,7 @@ def test_a_text_of_which_nothing_can_be_written(client):
     ("given", "named"),
     [
         ({"text": "他看花", "degree": 9}, "degree"),
-        ({"text": "他看花", "n": 6}, "n: at most 5"),
+        ({"text": "他看花", "n": 4}, "n: at most 3"),
         ({"text": "他看花", "n": 0}, "n:"),
         ({"texts": ["他看花"] * 9}, "at most 8"),
         ({"texts": []}, "texts"),

@@ -10,8 +10,6 @@ from servers import wait_for
 from tiny_seq2seq import tiny_seq2seq
 
 from gaixie.service import serve
-from gaixie.training.modeling.exported import export
-from gaixie.training.modeling.generation import load_model
 from gaixie.udfs.spscore import SPScore
 
 ROOT = Path(__file__).parents[2]
@@ -23,11 +21,7 @@ def folder(tmp_path_factory) -> str:
     return tiny_seq2seq(tmp_path_factory.mktemp("model"), PAIRS)
 
 
-@pytest.mark.parametrize("kind", ["transformers", "ctranslate2"])
-def test_a_dry_run_answers_once(folder, tmp_path, monkeypatch, capfd, kind):
-    if kind == "ctranslate2":
-        export(*load_model(folder), tmp_path / "exported", "float32")
-        folder = str(tmp_path / "exported")
+def test_a_dry_run_answers_once(folder, monkeypatch, capfd):
     monkeypatch.setenv("GAIXIE_TOKENS", "me=a-secret-of-sixteen")
     assert serve.main([folder, "--dry-run", "--draws", "2"]) == 0
     out, err = capfd.readouterr()
@@ -51,7 +45,6 @@ def test_scoring_alone_imports_no_torch():
     ("given", "environment", "message"),
     [
         (["no/such"], {}, "no/such: no such folder"),
-        (["{tmp}", "--dry-run"], {}, "not a sequence-to-sequence model"),
         (["--tier", "best", "--dry-run"], {}, "best"),
         ([], {"GAIXIE_TOKENS": "abc"}, "entry 1: expected NAME=TOKEN"),
         ([], {"GAIXIE_TOKENS": "me=short"}, "16 or more"),

@@ -215,13 +215,11 @@ release --root {o} --runs demo --version 1.0 --license MIT
 release --root {w}/out --runs demo --version 9.0 --license MIT --dry-run
 vocabulary --input {e}/pairs.jsonl --column source --output {o}
 tokenize show {w}/tiny/tokenizer 他2024年3月读完了《三国演义》。
-tokenize report {w}/tiny/tokenizer {e}/pairs.jsonl --column source --processes 2
-warm-start {w}/tiny/tokenizer --bert {w}/tiny/run/model --output {o}
+tokenize report {w}/tiny/tokenizer {e}/pairs.jsonl --column source
 train --config {e}/demo-train.yaml --set data.uri={w}/out/runs/demo --set tokenizer={w}/tiny/tokenizer --set output={o}
-generate {w}/tiny/run/model {e}/pairs.jsonl --column source
+paraphrase --model {w}/tiny/run/model {e}/pairs.jsonl --column source
 evaluate {e}/pairs.jsonl --system human=paraphrase --model tiny={w}/tiny/run/model --output {o}
-export {w}/tiny/run/model --output {o}
-model-card {w}/tiny/run/model --folder {o}
+card {w}/tiny/run/model
 metrics {w}/pairs.tsv --metrics spscore,bleu,self-bleu,pinc
 compare --data {d} --output {o} --sets STS-B --limit 300
 annotate draw {w}/out/runs/demo --pairs 50 --output {o}

@@ -10,8 +10,6 @@ from transformers import (
     BartForConditionalGeneration,
     BertConfig,
     BertModel,
-    T5Config,
-    T5ForConditionalGeneration,
 )
 from transformers import PreTrainedTokenizerFast as FastTokenizer
 
@@ -39,7 +37,7 @@ def tiny_bert(folder: Path, layers: int = 3) -> str:
 
 
 def bart_sizes(width: int, positions: int, heads: int = 2) -> dict[str, int]:
-    """Returns configuration keys of a BART, m2m100 or Marian with one layer."""
+    """Returns configuration keys of a BART or Marian with one layer."""
     one = {"layers": 1, "attention_heads": heads, "ffn_dim": 2 * width}
     sides = {f"{side}_{key}": one[key] for side in ("encoder", "decoder") for key in one}
     return sides | {"d_model": width, "max_position_embeddings": positions}
@@ -59,25 +57,6 @@ def tiny_bart(folder: Path) -> str:
         init_std=0.5,
     )
     BartForConditionalGeneration(config).save_pretrained(folder)
-    return str(folder)
-
-
-def tiny_t5(folder: Path) -> str:
-    """Writes a T5 over the same characters, with spare rows in its embedding."""
-    vocabulary = _save_tokenizer(folder)
-    torch.manual_seed(0)
-    config = T5Config(
-        vocab_size=vocabulary + 7,
-        d_model=16,
-        d_kv=8,
-        d_ff=32,
-        num_layers=1,
-        num_heads=2,
-        pad_token_id=1,
-        eos_token_id=2,
-        decoder_start_token_id=1,
-    )
-    T5ForConditionalGeneration(config).save_pretrained(folder)
     return str(folder)
 
 

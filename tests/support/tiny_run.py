@@ -80,29 +80,33 @@ def write_tokenizer(folder: Path) -> str:
 MODEL = bart_sizes(32, 64) | {"dropout": 0.0, "attention_dropout": 0.0, "init_std": 0.05}
 
 
-def settings(run: str, tokenizer: str, output: Path, **changes: Any) -> dict[str, Any]:
+def settings(run: str, tokenizer: str, output: Path, /, **changes: Any) -> dict[str, Any]:
     """Returns settings like conf/curriculum.yaml's, with three stages of 8 steps.
 
-    changes: keys of the top level.
+    changes: keys of the top level; those of ``trainer`` are added to the others there.
     """
+    trainer = {
+        "bf16": False,
+        "learning_rate": 0.005,
+        "warmup_steps": 2,
+        "max_steps": 8,
+        "eval_steps": 4,
+        "save_steps": 4,
+        "logging_steps": 1,
+        "dataloader_num_workers": 0,
+        "report_to": "none",
+    }
     values: dict[str, Any] = {
         "data": {"uri": run, "validation": 0.1, "test": 0.05},
         "tokenizer": tokenizer,
         "output": str(output),
         "model": {"config": MODEL},
-        "batch": {"pairs": 16, "micro_pairs": 8, "block_rows": 100},
+        "batch": {"pairs": 16, "micro_pairs": 8},
         "max_length": 64,
-        "bf16": False,
-        "learning_rate": 0.005,
-        "warmup_steps": 2,
-        "controller": {"accuracy": 0.9, "patience": 2, "max_steps": 8},
-        "evaluation": {"steps": 4, "pairs": 12, "generate": 4, "max_new_tokens": 12},
-        "checkpoints": {"steps": 4, "keep": 2},
-        "log_steps": 1,
-        "workers": 0,
-        "tracking": None,
+        "controller": {"accuracy": 0.9, "patience": 2},
+        "evaluation": {"pairs": 12, "generate": 4, "max_new_tokens": 12},
     }
-    return values | changes
+    return values | changes | {"trainer": trainer | changes.get("trainer", {})}
 
 
 def write_settings(path: Path, values: dict[str, Any]) -> str:

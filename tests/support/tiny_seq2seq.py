@@ -7,7 +7,7 @@ import torch
 from tiny_models import bart_sizes
 from transformers import BartConfig, BartForConditionalGeneration
 
-from gaixie.training.data.stage_loader import PairEncoder
+from gaixie.training.data.collator import Collator
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.vocabulary import BOS, EOS, PAD
 from gaixie.udfs.text.entities import load_settings
@@ -45,8 +45,8 @@ def tiny_seq2seq(folder: Path, pairs: Sequence[tuple[str, str]] = ()) -> str:
 
 
 def _learn(model, tokenizer, pairs: Sequence[tuple[str, str]]) -> None:
-    batch = PairEncoder(tokenizer)(*map(list, zip(*pairs, strict=True)))
-    del batch["entities"]
+    collate = Collator(tokenizer, POSITIONS, EOS)
+    batch = collate([{"source": source, "paraphrase": target} for source, target in pairs])
     optimiser = torch.optim.AdamW(model.parameters(), lr=5e-3, weight_decay=0)
     for _ in range(STEPS):
         model(**batch).loss.backward()

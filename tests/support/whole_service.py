@@ -41,9 +41,7 @@ def whole_app(folder: Path, table: pa.Table, **limits: Any) -> FastAPI:
     uri = write_scored(folder / "runs" / "examples", {("llm", 1): table})
     manifest, settings = read_run(uri), ServiceSettings(**limits)
     (folder / "model").mkdir()
-    model = Model(
-        tiny_seq2seq(folder / "model", LEARNT), Decoding(beams=4, draws=4), Ranking("spscore")
-    )
+    model = Model(tiny_seq2seq(folder / "model", LEARNT), Decoding(beams=4), Ranking())
     why = explainer("SPScore-zh|tier:core|")
     parts = [
         BrowsingPart(Pairs(uri, manifest), manifest, why, settings),

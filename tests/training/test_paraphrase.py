@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gaixie.training import paraphrase
+from gaixie.udfs.spscore import OUTPUTS, SPScore
 
 TEXT = "此外，卫生部门提醒，野生蘑菇煮熟后仍然可能有毒，因此切勿采食。"
 
@@ -48,21 +49,76 @@ def test_a_file_keeps_its_rows(tmp_path: Path, capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "expected"),
+    ("line", "named"),
     [
-        (["--degree", "6", TEXT], "degree: expected 1 to 5, not 6"),
-        ([TEXT, "--output", "x.tsv"], "--output: only valid for a file"),
-        (["a.txt", "b.txt"], "b.txt: expected one file"),
-        ([TEXT, "--endpoint", "http://127.0.0.1:9/v1", "--model", "m"], "cannot be reached"),
+        (["--degree", "6", TEXT], "degree"),
+        ([TEXT, "--output", "x.tsv"], "--output"),
+        (["a.txt", "b.txt"], "b.txt"),
+        ([TEXT, "--tone", "正式"], "--tone"),
+        ([TEXT, "--model", "no/such"], "no/such"),
+        ([TEXT, "--endpoint", "http://127.0.0.1:9/v1", "--model", "m"], "127.0.0.1:9"),
     ],
 )
-def test_a_mistake_has_one_line(line: list[str], expected: str, capsys, monkeypatch) -> None:
+def test_a_mistake_has_one_line(line: list[str], named: str, capsys, monkeypatch) -> None:
     monkeypatch.setattr("gaixie.udfs.paraphrase.endpoint.TRIES", 0)
     assert paraphrase.main(line) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert len(err.splitlines()) == 1
-    assert expected in err
+    assert named in err
+
+
+# A trained model
+
+PAIRS = [
+    ("他2024年3月读了《三国》。", "《三国》他2024年3月读了。"),
+    ("我们昨天花了300元", "昨天我们花了300元"),
+    ("今天公园很好看", "公园今天很好看"),
+    ("他在看花", "花他在看"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    """Returns a model that knows PAIRS by heart."""
+    from tiny_seq2seq import tiny_seq2seq
+
+    return tiny_seq2seq(tmp_path_factory.mktemp("model"), PAIRS)
+
+
+def test_a_model_paraphrases_sentences(folder, capsys) -> None:
+    line = ["--model", folder, "--beams", "1"]
+    assert paraphrase.main([*line, *(source for source, _ in PAIRS)]) == 0
+    assert capsys.readouterr().out.splitlines() == [target for _, target in PAIRS]
+    assert paraphrase.main([*line, "--keep", "公园很", PAIRS[2][0]]) == 1
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+def test_a_models_table(folder, tmp_path: Path, monkeypatch, kind: str) -> None:
+    """Every row must keep its place, in any number of chunks, with the metric's judgements."""
+    monkeypatch.setattr(paraphrase, "CHUNK", 2)
+    sources = [PAIRS[0][0], None, *(source for source, _ in PAIRS[1:])]
+    table, output = tmp_path / "in.jsonl", tmp_path / f"out.{kind}"
+    table.write_text("".join(json.dumps({"source": one}) + "\n" for one in sources), "utf-8")
+    line = ["--model", folder, "-n", "2", "--rank-by", "model", str(table), "--output", str(output)]
+    assert paraphrase.main(line) == 0
+    text = output.read_text("utf-8") if kind == "jsonl" else ""
+    rows = [json.loads(row) for row in text.splitlines()] or pq.read_table(output).to_pylist()
+    first = {row["row"]: row for row in reversed(rows)}
+    assert {row["row"] for row in rows} == {1, 2, 3, 4, 5}
+    assert first[2] | {"row": 2, "source": None} == dict.fromkeys(rows[0]) | {"row": 2}
+    targets = [target for _, target in PAIRS]
+    assert [first[k]["paraphrase"] for k in (1, 3, 4, 5)] == targets
+    assert [row["rank"] for row in rows if row["row"] == 3] in ([1], [1, 2])
+    for row in (first[k] for k in (1, 3, 4, 5)):
+        [judged] = SPScore.load().outputs([row["source"]], [row["paraphrase"]])
+        assert [row[name] for name in OUTPUTS] == pytest.approx([*judged], abs=1e-6)
+    if kind == "parquet":
+        signed = pq.read_schema(output).metadata[b"spscore_signature"].decode()
+        assert signed == SPScore.load().signature()
+
+
+# A service
 
 
 def test_a_service_writes_and_the_gates_judge(tmp_path: Path, capsys) -> None:

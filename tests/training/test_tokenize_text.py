@@ -1,7 +1,5 @@
 """The command tokenize_text on a small corpus: make, show, file and report."""
 
-import json
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -70,30 +68,6 @@ def test_show_a_pair(folder, capsys):
     assert f"decoded: {normalise(TEXTS[0])}" in out
 
 
-@pytest.mark.parametrize(
-    ("kind", "processes"),
-    [
-        *(("txt", 1), ("jsonl", 1), ("parquet", 1), ("csv", 1)),
-        pytest.param("parquet", 2, marks=pytest.mark.long),
-    ],
-)
-def test_a_file(folder, tmp_path, kind, processes):
-    path = tmp_path / f"text.{kind}"
-    if kind == "parquet":
-        pq.write_table(pa.table({"text": TEXTS}), path)
-    elif kind == "csv":
-        path.write_text("\n".join(["id,text", *(f'1,"{text}"' for text in TEXTS)]), "utf-8")
-    else:
-        lines = TEXTS if kind == "txt" else [json.dumps({"text": text}) for text in TEXTS]
-        path.write_text("\n".join(lines) + "\n", "utf-8")
-    line = ["file", folder, str(path), "--output", str(tmp_path / "out.jsonl")]
-    assert main([*line, "--processes", str(processes)]) == 0
-    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert len(rows) == 3
-    assert rows[0]["entities"] == {"<date_1>": "2024年3月", "<title_1>": "《三国》"}
-    assert rows[1]["tokens"][1:4] == ["我们", "昨天", "<0xE5>"]
-
-
 def test_pairs(folder, tmp_path, capsys):
     """The report must count that of date, title and money in the sources, the paraphrases have the
     first two."""
@@ -109,7 +83,7 @@ def test_pairs(folder, tmp_path, capsys):
 
 def test_report(folder, tmp_path, capsys):
     (tmp_path / "text.txt").write_text("\n".join(TEXTS * 5) + "\n", "utf-8")
-    assert main(["report", folder, str(tmp_path / "text.txt"), "--processes", "1"]) == 0
+    assert main(["report", folder, str(tmp_path / "text.txt")]) == 0
     out = capsys.readouterr().out
     for name in ("entity-aligned", "characters", "BPE", "15 sentences", "date", "money"):
         assert name in out

@@ -1,32 +1,18 @@
-"""Reads a published run or release as row groups by stage, and holds out validation and test
-pairs."""
+"""Reads the pairs of a published run or release by stage and split."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import ReleaseManifest, read_manifest
+from gaixie.udfs.storage.manifest import NAME, ReleaseManifest, read_manifest
 from gaixie.udfs.text.splits import GROUP, SPLITS, splits_of
 
-COLUMNS = ["source", "paraphrase"]
-
-
-class RowGroup(NamedTuple):
-    """A row group of a Parquet file."""
-
-    uri: str
-    number: int
-    """Number in its file, from 0."""
-    rows: int
+COLUMNS = ("source", "paraphrase")
 
 
 class Corpus:
@@ -40,9 +26,6 @@ class Corpus:
     Raises OSError or ValueError, here and when pairs are read, with one line that names the file.
     """
 
-    is_noisy = False
-    """Whether sources get noise, each with its own seed, before a model reads them."""
-
     def __init__(
         self, uri: str, validation: float = 0.01, test: float = 0.01, split_seed: int = 13
     ):
@@ -55,76 +38,64 @@ class Corpus:
         self.uri, self.split_seed = uri, split_seed
         self.shares = (train, validation, test)
         manifest = read_manifest(uri)
+        self.digest = storage.sha256(storage.join(uri, NAME))
+        """SHA-256 of the manifest, which identifies the data."""
         self.is_release = isinstance(manifest, ReleaseManifest)
+        self.is_split = False
+        """Whether it is a release with its own splits."""
         if isinstance(manifest, ReleaseManifest):
             self.name = f"release {manifest.version}"
             self.is_split = sum(share > 0 for share in manifest.settings.split.values()) > 1
             files = [f"{manifest.build}/{file.path}" for file in manifest.data_files]
         else:
             self.name = f"run {manifest.run_id}"
-            self.is_split = False
             files = [file.path for file in manifest.files.get("scored", [])]
-        self._paths = sorted(files)
+        self._files = sorted(files)
 
-    def _files(self, stage: int, split: str) -> list[str]:
-        folders = {f"stage={stage}"}
-        if self.is_release:
-            folders = {f"subset=stage-{stage}", f"split={split if self.is_split else 'train'}"}
-        return [path for path in self._paths if folders <= {*path.split("/")}]
+    def read(self, stage: int, columns: Sequence[str] = COLUMNS) -> Iterator[tuple[str, pa.Table]]:
+        """Yields (split, its pairs) of each row group of a stage.
 
-    def has(self, stage: int) -> bool:
-        """Returns whether a stage has training pairs."""
-        return bool(self._files(stage, "train"))
-
-    def groups(self, stage: int, split: str = "train") -> list[RowGroup]:
-        """Returns the row groups that hold a split's pairs, from the footers of the stage's
-        files."""
-        files = [storage.join(self.uri, path) for path in self._files(stage, split)]
-        with ThreadPoolExecutor(16) as pool:
-            row_groups = [group for own in pool.map(parquet_row_groups, files) for group in own]
-        if not row_groups:
-            what = f"{split} pairs" if self.is_split else "pairs"
-            raise ValueError(f"{self.uri}: stage {stage} has no {what}")
-        return row_groups
-
-    def read(self, group: RowGroup, split: str, columns: Sequence[str] = COLUMNS) -> pa.Table:
-        """Returns the pairs of a row group that belong to a split."""
-        if self.is_split:
-            return read_rows(group, columns)
-        table = read_rows(group, [*dict.fromkeys([*columns, "source"])], optional=[GROUP])
-        key = table["source"]
-        if GROUP in table.column_names:
-            key = pc.coalesce(table[GROUP].cast(pa.string()), key)
-        split_of = splits_of(key, self.shares, self.split_seed)
-        return table.select([*columns]).filter(pa.array(split_of == SPLITS.index(split)))
-
-    def held_out(self, stage: int, split: str, rows: int) -> pa.Table:
-        """Returns at most so many pairs of "validation" or "test", the same at every call.
-
-        It takes whole row groups, in an order that the split's seed decides, until there are
-        enough. Raises ValueError if there are none.
+        columns: ``origin`` may come from the files' paths. Raises ValueError if the stage has no
+        pairs.
         """
-        groups = self.groups(stage, split)
-        parts: list[pa.Table] = []
-        for index in random_of(self.split_seed, stage).permutation(len(groups)):
-            parts.append(self.read(groups[index], split))
-            if sum(map(len, parts)) >= rows:
-                break
-        table = pa.concat_tables(parts).slice(0, rows).combine_chunks()
-        if not len(table):
-            pairs = sum(group.rows for group in groups)
-            raise ValueError(
-                f"{self.uri}: stage {stage} has no {split} pair among its {pairs:,}; use a larger "
-                f"share than {self.shares[SPLITS.index(split)]:g}"
-            )
-        return table
+        part = f"subset=stage-{stage}" if self.is_release else f"stage={stage}"
+        paths = [path for path in self._files if part in path.split("/")]
+        if not paths:
+            raise ValueError(f"{self.uri}: stage {stage} has no pairs")
+        for path in paths:
+            uri = storage.join(self.uri, path)
+            folders = dict(f.split("=", 1) for f in path.split("/") if "=" in f)
+            for table in _row_groups(uri, columns, folders.get("origin")):
+                if self.is_split:
+                    yield folders["split"], table.select(columns)
+                    continue
+                key = table["source"]
+                if GROUP in table.column_names:
+                    key = pc.coalesce(table[GROUP].cast(pa.string()), key)
+                split = splits_of(key, self.shares, self.split_seed)
+                for number, name in enumerate(SPLITS):
+                    yield name, table.select(columns).filter(pa.array(split == number))
 
 
-@contextmanager
-def _named(uri: str) -> Iterator[None]:
-    """Turns errors of pyarrow and of missing files into one line that names the file."""
+def _row_groups(uri: str, columns: Sequence[str], origin: str | None) -> Iterator[pa.Table]:
+    """Yields the row groups of a file with these columns, and its groups if it has some.
+
+    Errors become one line that names the file.
+    """
     try:
-        yield
+        with storage.open_file(uri) as file:
+            reader = pq.ParquetFile(file, pre_buffer=True, page_checksum_verification=True)
+            names = reader.schema_arrow.names
+            for name in columns:
+                if name not in names and (name != "origin" or origin is None):
+                    raise ValueError(f"{uri}: no column '{name}', it has: {', '.join(names)}")
+            wanted = [name for name in names if name in (*columns, "source", GROUP)]
+            for number in range(reader.num_row_groups):
+                table = reader.read_row_group(number, wanted)
+                if "origin" in columns and "origin" not in names:  # a run has it in its paths
+                    column = pa.array([origin] * len(table), pa.string())
+                    table = table.append_column("origin", column)
+                yield table
     except FileNotFoundError:
         raise FileNotFoundError(
             f"{uri}: the manifest names this file, but it does not exist"
@@ -134,40 +105,3 @@ def _named(uri: str) -> Iterator[None]:
             raise
         first_line = (str(error).splitlines() or [type(error).__name__])[0]
         raise OSError(f"{uri}: not a whole Parquet file: {first_line}") from None
-
-
-def read_rows(group: RowGroup, columns: Sequence[str], optional: Sequence[str] = ()) -> pa.Table:
-    """Reads columns of a row group, and the optional ones that the file has; ``origin`` may come
-    from its path."""
-    with _named(group.uri), storage.open_file(group.uri) as file:
-        reader = pq.ParquetFile(file, pre_buffer=True, page_checksum_verification=True)
-        names = reader.schema_arrow.names
-        asked = [*columns, *(name for name in optional if name in names)]
-        for name in asked:
-            if name not in (*names, "origin"):
-                raise ValueError(f"{group.uri}: no column '{name}', it has: {', '.join(names)}")
-        table = reader.read_row_group(group.number, [name for name in asked if name in names])
-    if "origin" in asked and "origin" not in names:  # a run has it in its paths
-        folders = [part for part in group.uri.split("/") if part.startswith("origin=")]
-        if not folders:
-            raise ValueError(f"{group.uri}: no column 'origin', it has: {', '.join(names)}")
-        table = table.append_column(
-            "origin", pa.array([folders[-1].removeprefix("origin=")] * len(table), pa.string())
-        )
-    return table.select(asked)
-
-
-def parquet_row_groups(uri: str, columns: Sequence[str] = COLUMNS) -> list[RowGroup]:
-    """Returns the row groups of a file. Raises ValueError if it lacks a column."""
-    with _named(uri), storage.open_file(uri) as file:
-        footer = pq.read_metadata(file)
-    for name in columns:
-        if name not in footer.schema.names:
-            raise ValueError(f"{uri}: no column '{name}', it has: {', '.join(footer.schema.names)}")
-    return [RowGroup(uri, k, footer.row_group(k).num_rows) for k in range(footer.num_row_groups)]
-
-
-def random_of(*numbers: int) -> np.random.Generator:
-    """Returns a generator that depends only on these numbers. 1 is added to each, since numpy would
-    ignore a final 0."""
-    return np.random.default_rng([number + 1 for number in numbers])

@@ -1,15 +1,10 @@
-"""Writes the report of an evaluation: a table for the terminal, evaluation.json, evaluation.md,
-plot."""
+"""Writes and prints the report of an evaluation: evaluation.json, evaluation.md, plot."""
 
 from __future__ import annotations
 
-import sys
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
-from rich.table import Table
 
 from gaixie.udfs.reports import number, render, write_json
 
@@ -26,47 +21,21 @@ def write(folder: Path, result: dict[str, Any]) -> None:
     write_json(folder / "evaluation.json", result)
     text = render(TEMPLATE, title=_title, estimate=_estimate, **result)
     (folder / "evaluation.md").write_text(text, "utf-8")
+    print(text.partition("\n![")[0])  # without the plot, cases and signatures
     plot(result, folder / "evaluation.png")
-
-
-def print_table(result: dict[str, Any]) -> None:
-    """Prints a column for each system: mean, deviation and interval."""
-    systems, console = result["systems"], Console(highlight=False, width=_width())
-    table = Table("", *(system["name"] for system in systems))
-    for title, key in (("rows", "rows"), ("left out", "left_out")):
-        table.add_row(title, *(f"{system[key]:,}" for system in systems))
-    for measure in result["measures"]:
-        table.add_row(_title(measure), *(_estimate(system, measure, "\n") for system in systems))
-    console.print(table)
-    print("mean ± standard deviation of the rows (95 % interval of the mean)")
-    if references := result["references"]:
-        rows, digits = references["systems"], references["digits"]
-        table = Table("against references", *rows)
-        for k, title in enumerate(references["titles"]):
-            table.add_row(title, *(_corpus(row[k], digits[k]) for row in rows.values()))
-        console.print(table)
-
-
-def _width() -> int | None:
-    return None if sys.stdout.isatty() else 160
-
-
-def _corpus(value: dict[str, float], digits: int) -> str:
-    score, low, high = (number(value[key], digits) for key in ("score", "low", "high"))
-    return f"{score} ({low} to {high})"
 
 
 def _title(measure: dict[str, Any]) -> str:
     return f"{measure['title']} {measure['better']}".strip()
 
 
-def _estimate(system: dict[str, Any], measure: dict[str, Any], separator: str = " ") -> str:
+def _estimate(system: dict[str, Any], measure: dict[str, Any]) -> str:
     """Formats a system's mean, deviation and interval."""
     estimate, digits = system["measures"][measure["name"]], measure["digits"]
     if not estimate["rows"]:
         return "–"
     mean, sd, low, high = (number(estimate[k], digits) for k in ("mean", "sd", "low", "high"))
-    return f"{mean} ± {sd}{separator}({low} to {high})"
+    return f"{mean} ± {sd} ({low} to {high})"
 
 
 def plot(result: dict[str, Any], path: Path) -> None:

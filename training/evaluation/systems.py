@@ -6,14 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
-from gaixie.training.modeling.generation import Loading, in_words, load_generator
 from gaixie.training.modeling.generator import SPACE_BESIDE_CHINESE, Decoding, has_text
 from gaixie.training.modeling.paraphraser import Paraphraser, Ranking
 from gaixie.udfs.command_line import say
 from gaixie.udfs.metrics.encoder import model_signature
-from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.text_tables import check_extension, read_columns
 from gaixie.udfs.text.normalise import normalise
@@ -79,42 +76,32 @@ def from_generations(text: str, sources: Sequence[str], close_spaces: bool) -> S
     return System(name, f"file {file}", paraphrases)
 
 
-def from_model(
-    text: str, sources: Sequence[str], decoding: Decoding, ranking: Ranking, loading: Loading
-) -> System:
+def from_model(text: str, sources: Sequence[str], decoding: Decoding, ranking: Ranking) -> System:
     """Returns the system NAME=FOLDER of --model, which writes its paraphrases now."""
     name, folder = split_name(text)
-    generator = load_generator(folder, loading.device, loading.precision)
+    paraphraser = Paraphraser.load(folder, ranking)
     different = [*dict.fromkeys(sources)]
     with Progress(name, len(different), "sentences") as shown:
-        made: Any  # lists of Candidate or of Ranked
-        if ranking.rank_by == "model":
-            made = generator.candidates(different, decoding, scored=False, progress=shown.add)
-        else:
-            paraphraser = Paraphraser(generator, decoding, ranking, SPScore.load(loading.tier))
-            made = paraphraser(different, shown.add)
+        made = paraphraser(different, decoding, shown.add)
     best = {
         source: clean(row[0].text, False) if row else None
         for source, row in zip(different, made, strict=True)
     }
-    say(f"{name}: {in_words(generator.counts)}")
-    made_by = f"model {model_signature(folder)}, {_in_words(decoding, ranking, loading)}"
+    say(f"{name}: {paraphraser.generator.in_words()}")
+    made_by = f"model {model_signature(folder)}, {_in_words(decoding, ranking)}"
     return System(name, made_by, [best[source] for source in sources])
 
 
-def _in_words(decoding: Decoding, ranking: Ranking, loading: Loading) -> str:
+def _in_words(decoding: Decoding, ranking: Ranking) -> str:
     """Describes how a model wrote, for the report."""
+    drawn = f"{decoding.draws} draws of temperature {decoding.temperature:g}"
     by_metric = ranking.rank_by == "spscore"
     parts = (
-        (True, f"{decoding.beams} beams"),
-        (True, loading.precision),
-        (decoding.draws, f"{decoding.draws} draws of temperature {decoding.temperature:g}"),
-        (decoding.degree, f"degree {decoding.degree}"),
-        (by_metric, f"ranked by SPScore-zh, tier {loading.tier}"),
+        (True, drawn if decoding.draws else f"{decoding.beams} beams"),
+        (True, ranking.precision),
+        (decoding.code, f"code {decoding.code}"),
+        (by_metric, f"ranked by SPScore-zh, tier {ranking.tier}"),
         (by_metric and ranking.min_meaning, f"meaning from {ranking.min_meaning:g}"),
-        (by_metric and ranking.reverse, f"reverse probability {ranking.reverse:g}"),
-        (by_metric and ranking.forward, f"forward probability {ranking.forward:g}"),
-        (decoding.drop_copies, "copies dropped"),
         (decoding.max_new_tokens, f"{decoding.max_new_tokens} new tokens"),
     )
     return ", ".join(text for there, text in parts if there)

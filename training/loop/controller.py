@@ -70,7 +70,7 @@ class Decision:
     seconds: float
     accuracy: float
     score: float | None
-    """Mean SPScore-zh; in stage 0, denoising, the accuracy itself."""
+    """Mean SPScore-zh."""
     best: float | None
     """Best score of the stage, including this evaluation; None if there are no best weights to
     restore."""
@@ -86,13 +86,12 @@ def evaluate(
     seconds: float,
     accuracy: float,
     score: float | None,
-    measure: str = "mean SPScore-zh",
 ) -> tuple[State, Decision]:
     """Returns the state after an evaluation, and what to do.
 
     step, seconds: of the whole run so far; they never decrease, even after best weights are
     restored or the run is resumed. accuracy: 0 to 1. score: mean SPScore-zh; may be None at an
-    accuracy below which it does not count. measure: name of the score, for the reason.
+    accuracy below which it does not count.
     """
     number = state.evaluation + 1
     state = replace(state, evaluation=number, step=step, seconds=seconds)
@@ -101,12 +100,12 @@ def evaluate(
         finding = f"accuracy {accuracy:.4f} is not above {settings.accuracy:g}: not readable yet"
     elif improved := state.best is None or score > state.best + settings.min_delta:
         before = "is the stage's first" if state.best is None else f"is above {state.best:.4f}"
-        finding = f"{measure} {score:.4f} {before}"
+        finding = f"mean SPScore-zh {score:.4f} {before}"
         state = replace(state, best=score, best_evaluation=number, misses=0)
     else:
         state = replace(state, misses=state.misses + 1)
         finding = (
-            f"{measure} {score:.4f} is no improvement on {state.best:.4f}, "
+            f"mean SPScore-zh {score:.4f} is no improvement on {state.best:.4f}, "
             f"{state.misses} of {settings.patience} in a row"
         )
     action, reason = SAVE_BEST if improved else CONTINUE, finding
@@ -124,12 +123,6 @@ def evaluate(
             state.stage + 1, number, step, seconds, stage_step=step, stage_seconds=seconds
         )
     return state, decision
-
-
-def last_step(settings: ControllerSettings, state: State) -> int | None:
-    """Returns the step that ends the stage's budget and needs an evaluation; None without a
-    budget."""
-    return None if settings.max_steps is None else state.stage_step + settings.max_steps
 
 
 def _end_of_stage(settings: ControllerSettings, state: State) -> str | None:

@@ -1,19 +1,16 @@
-"""Paraphrases by beam search and sampling together, and ranks the candidates by the metric.
+"""Paraphrases with a trained model, and ranks what it writes by the metric.
 
-    paraphraser = Paraphraser(generator, Decoding(beams=4, draws=8, degree=4), Ranking("spscore"))
-    paraphraser(["…"])      # for each source its candidates, the best first, with their judgements
+    paraphraser = Paraphraser.load("runs/first/model")
+    paraphraser(["…"], Decoding(draws=8, code="4"))    # for each source its candidates, best first
 
-Ranked by the metric, the best candidate has, in this order: all entities of its source; a meaning
-of at least min_meaning; and the highest SPScore-zh. Two mean log-probabilities by the model itself
-may be added to the score: that of the paraphrase given the source (forward), which is low for text
-that reads badly; and that of the source given the paraphrase (reverse), which is low if content is
-lost (the noisy channel; Li et al. 2016, section 4.5, rerank by both).
+The best candidate has, in this order: all entities of its source; a meaning of at least
+min_meaning; and the highest SPScore-zh. Ranked by the model, candidates keep its order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from functools import cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -22,6 +19,7 @@ from pydantic.dataclasses import dataclass
 
 from gaixie.training.modeling.entities_kept import ENTITIES, entities_kept
 from gaixie.training.modeling.generator import Decoding, Generator
+from gaixie.training.modeling.model import load_model
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.text.entities import EntityFinder, load_settings
 from gaixie.udfs.text.normalise import normalise
@@ -29,29 +27,24 @@ from gaixie.udfs.text.normalise import normalise
 
 @dataclass(frozen=True, config=ConfigDict(use_attribute_docstrings=True))
 class Ranking:
-    """What decides the order of a source's candidates. Raises ValueError for a value out of
-    range."""
+    """What decides the order of a source's candidates, and where the model runs."""
 
-    rank_by: Literal["model", "spscore"] = "model"
-    """What ranks a sentence's candidates: the model, or SPScore-zh, which ranks candidates that
-    lost an entity last."""
+    rank_by: Literal["spscore", "model"] = "spscore"
+    """What ranks a sentence's candidates: SPScore-zh, or the order in which the model wrote."""
     min_meaning: float = Field(default=0.0, ge=0, le=1)
     """With spscore: candidates whose judged meaning, 0 to 1, is below this rank last."""
-    reverse: float = Field(default=0.0, ge=0)
-    """With spscore: weight of log p(sentence | candidate), added to the score."""
-    forward: float = Field(default=0.0, ge=0)
-    """With spscore: weight of log p(candidate | sentence), added to the score."""
+    tier: str = "core"
+    """Tier of SPScore-zh: paper, core, full, or a model's folder."""
+    device: str = "auto"
+    """Device: auto (the GPU if there is one), cpu, cuda:1."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Type of weights and computation."""
 
 
 class Ranked(NamedTuple):
     """A candidate of a source, with its judgements."""
 
     text: str
-    log_probability: float
-    """Mean over the paraphrase's tokens, by the model."""
-    reverse: float
-    """Mean log-probability of the source's tokens given the paraphrase; NaN if it was not
-    requested."""
     entities: float
     """Percentage of the source's entities that it keeps; NaN for a source without any."""
     judgements: dict[str, float]
@@ -59,83 +52,47 @@ class Ranked(NamedTuple):
 
 
 class Paraphraser:
-    """A generator, and the metric that ranks what it writes.
+    """A generator, and the metric that judges what it writes."""
 
-    decoding.n_best: candidates of each source to return. If the metric ranks, all beams and samples
-    are candidates; otherwise the model's n_best.
-    """
-
-    def __init__(
-        self,
-        generator: Generator,
-        decoding: Decoding | None = None,
-        ranking: Ranking | None = None,
-        spscore: SPScore | None = None,
-    ):
-        self.generator, self.decoding = generator, decoding or Decoding()
-        self.ranking = ranking or Ranking()
-        self.spscore = spscore or SPScore.load()
+    def __init__(self, generator: Generator, ranking: Ranking | None = None):
+        self.generator, self.ranking = generator, ranking or Ranking()
+        self.spscore = SPScore.load(self.ranking.tier)
         self._finder = EntityFinder(load_settings(ENTITIES))
-        self._by_metric = self.ranking.rank_by == "spscore"
-        self._pool = self.decoding
-        if self._by_metric:
-            self._pool = replace(self.decoding, n_best=self.decoding.pool)
+
+    @classmethod
+    def load(cls, folder: str, ranking: Ranking | None = None) -> Paraphraser:
+        """Loads the model of a folder. Raises OSError or ValueError, in one line, if it cannot be
+        loaded."""
+        ranking = ranking or Ranking()
+        return cls(Generator(*_load(folder, ranking.device, ranking.precision)), ranking)
 
     def __call__(
         self,
         sources: Sequence[str | None],
+        decoding: Decoding | None = None,
         progress: Callable[[int], None] = lambda sentences: None,
     ) -> list[list[Ranked]]:
-        """Returns up to n_best candidates of each source, best first; none for one without text.
-
-        If the metric ranks and a degree is given, a source without a candidate that has all
-        entities and enough meaning is written again with one degree less, down to the first.
-        """
-        answers = self._ranked(sources, self._pool, progress)
-        if self._by_metric:
-            counts = self.generator.counts.copy()
-            for degree in range((self._pool.degree or 1) - 1, 0, -1):
-                again = [k for k, own in enumerate(answers) if own and any(self._key(own[0])[:2])]
-                pool = replace(self._pool, degree=degree)
-                more = self._ranked([sources[k] for k in again], pool)
-                for k, others in zip(again, more, strict=True):
-                    merged = {candidate.text: candidate for candidate in (*others, *answers[k])}
-                    answers[k] = sorted(merged.values(), key=self._key)
-            self.generator.counts = counts  # counts what was asked for, not how often
-        return [candidates[: self.decoding.n_best] for candidates in answers]
-
-    def _ranked(
-        self,
-        sources: Sequence[str | None],
-        pool: Decoding,
-        progress: Callable[[int], None] = lambda sentences: None,
-    ) -> list[list[Ranked]]:
-        """Returns all candidates of each source."""
-        made = self.generator.candidates(sources, pool, progress=progress)
+        """Returns the candidates of each source, best first; none for one without text."""
+        made = self.generator.candidates(sources, decoding or Decoding(), progress)
         of = [k for k, candidates in enumerate(made) for _ in candidates]
-        texts = [candidate.text for candidates in made for candidate in candidates]
-        own = [str(sources[k]) for k in of]
-        scores = self.spscore.outputs(own, texts).astype(float)
-        reverse = [float("nan")] * len(texts)
-        if self.ranking.reverse:
-            reverse = self.generator.log_probabilities(texts, own, pool.batch_size)
+        texts = [text for candidates in made for text in candidates]
+        scores = self.spscore.outputs([str(sources[k]) for k in of], texts).astype(float)
         ranked: list[list[Ranked]] = [[] for _ in sources]
-        flat = (candidate for candidates in made for candidate in candidates)
-        for k, candidate, back, row in zip(of, flat, reverse, scores, strict=True):
-            source = normalise(str(sources[k]))
-            kept = entities_kept(source, normalise(candidate.text), self._finder)
+        for k, text, row in zip(of, texts, scores, strict=True):
+            kept = entities_kept(normalise(str(sources[k])), normalise(text), self._finder)
             judgements = dict(zip(OUTPUTS, row.tolist(), strict=True))
-            ranked[k].append(Ranked(*candidate, back, kept, judgements))
-        if self._by_metric:
+            ranked[k].append(Ranked(text, kept, judgements))
+        if self.ranking.rank_by == "spscore":
             ranked = [sorted(candidates, key=self._key) for candidates in ranked]
         return ranked
 
     def _key(self, candidate: Ranked) -> tuple[bool, bool, float]:
         """Returns a sort key that puts the best first."""
-        score = np.nan_to_num(candidate.judgements["spscore"])
-        if self.ranking.reverse:
-            score += self.ranking.reverse * candidate.reverse
-        if self.ranking.forward:
-            score += self.ranking.forward * candidate.log_probability
         meant = np.nan_to_num(candidate.judgements["meaning"]) >= self.ranking.min_meaning
-        return candidate.entities < 100, not meant, -float(score)
+        score = float(np.nan_to_num(candidate.judgements["spscore"]))
+        return candidate.entities < 100, not meant, -score
+
+
+@cache
+def _load(folder: str, device: str, precision: str) -> tuple:
+    return load_model(folder, device, precision)

@@ -15,7 +15,6 @@ from gaixie.training.loop.controller import (
     SAVE_BEST,
     State,
     evaluate,
-    last_step,
 )
 from gaixie.training.settings import ControllerSettings
 
@@ -86,14 +85,6 @@ def test_a_budget_ends_each_stage(budget, words):
     assert f"stage 2 has used its budget of {words}" in decisions[5].reason
     assert "it was never readable, so the current weights stay" in decisions[5].reason
     assert (decisions[5].best, decisions[5].best_evaluation) == (None, None)
-
-
-def test_the_last_step_of_a_stage():
-    settings = ControllerSettings(max_steps=20)
-    assert last_step(settings, State()) == 20
-    state, _ = follow(settings, [(23, 1.0, 0.1, None)])  # evaluated late: the next starts there
-    assert (state.stage, last_step(settings, state)) == (2, 43)
-    assert last_step(ControllerSettings(), state) is None
 
 
 # Properties, over any settings and evaluations

@@ -7,8 +7,8 @@ import torch
 from tiny_seq2seq import tiny_seq2seq
 
 from gaixie.training.modeling.entity_constraint import EntityConstraint
-from gaixie.training.modeling.generation import load_generator
-from gaixie.training.modeling.generator import Decoding
+from gaixie.training.modeling.generator import Decoding, Generator
+from gaixie.training.modeling.model import load_model
 
 END, DATE, MONEY, TITLE, WORD = 2, 5, 6, 7, 8
 """A vocabulary of 10 tokens; 5 to 7 are indexed entities."""
@@ -49,19 +49,19 @@ def test_a_line_that_has_ended_is_left_alone():
     assert allowed([END], [DATE])[END] == -0.5
 
 
-@pytest.mark.parametrize("decoding", [Decoding(beams=3, n_best=3), Decoding(sample=True, n_best=8)])
+@pytest.mark.parametrize("decoding", [Decoding(beams=3), Decoding(draws=8)])
 def test_every_line_of_a_model_that_has_seen_no_entity(decoding, tmp_path):
     torch.set_num_threads(1)
     pairs = [("今天公园很好看", "公园今天很好看"), ("我们昨天看书", "昨天我们看书")]
-    generator = load_generator(tiny_seq2seq(tmp_path, pairs))
+    generator = Generator(*load_model(tiny_seq2seq(tmp_path, pairs)))
     entities = generator.tokenizer.entity_ids
     sources = ["他2024年3月读了《三国》,花了300元和300元", "我们昨天花了300元", "今天公园很好看"]
-    ids, _ = generator._encode(sources, None)
-    (arguments,) = decoding.passes()
-    lines = generator._write(ids, 20, arguments)
-    drawn = arguments["num_return_sequences"]
+    ids, _ = generator._encode(sources, "")
+    lines = generator._write(ids, 20, decoding)
+    each = decoding.draws or decoding.beams
+    assert len(lines) == 3 * each
     for number, line in enumerate(lines):
-        source = Counter(index for index in ids[number // drawn] if index in entities)
+        source = Counter(index for index in ids[number // each] if index in entities)
         written = Counter(index for index in line if index in entities)
         assert written <= source
         assert written.keys() == source.keys()

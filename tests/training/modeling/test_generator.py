@@ -1,0 +1,199 @@
+"""Generation: entities come back, copies are dropped, batches change nothing, counts close."""
+
+import math
+
+import pytest
+import torch
+from tiny_causal import tiny_causal
+from tiny_seq2seq import POSITIONS, tiny_seq2seq
+from transformers import AutoTokenizer
+
+from gaixie.training.modeling.generator import Decoding, Generator
+from gaixie.training.modeling.model import load_model
+from gaixie.training.modeling.paraphraser import Paraphraser, Ranked, Ranking
+from gaixie.training.prompt import prompt
+
+COPIED = "我们在公园看书"
+PAIRS = [
+    ("他2024年3月读了《三国》。", "《三国》他2024年3月读了。"),
+    ("我们昨天花了300元", "昨天我们花了300元"),
+    ("今天公园很好看", "公园今天很好看"),
+    (COPIED, COPIED),
+    ("他在看花", "花他在看"),
+]
+SOURCES, TARGETS = (list(side) for side in zip(*PAIRS, strict=True))
+GREEDY = Decoding(beams=1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    """Returns a model that knows PAIRS by heart; read-only."""
+    return tiny_seq2seq(tmp_path_factory.mktemp("model"), PAIRS)
+
+
+@pytest.fixture(scope="module")
+def loaded(folder):
+    return load_model(folder)
+
+
+@pytest.fixture
+def generator(loaded) -> Generator:
+    return Generator(*loaded)
+
+
+def test_what_it_learnt(generator):
+    found = generator.candidates(SOURCES, GREEDY)
+    assert found == [[target] if target != COPIED else [] for target in TARGETS]
+    assert generator.counts["copies"] == generator.counts["no candidate"] == 1
+    assert generator.counts["unknown entities"] == 0
+    assert generator.in_words().startswith("5 sentences: 4 paraphrased, 1 left without")
+
+
+def test_entities_it_never_saw_come_back(generator):
+    """Unseen entities must come back from the source, where the model writes <date_1> and
+    <title_1>."""
+    found = generator.candidates(["他1998年12月读了《西游记》。"], Decoding())
+    assert found[0][0] == "《西游记》他1998年12月读了。"
+
+
+def test_an_entity_that_the_source_lacks_is_dropped_and_counted(generator):
+    [ids] = generator.tokenizer([SOURCES[0]], text_target=[TARGETS[0]])["labels"]
+    assert generator._chosen("今天很好看", "{}", [ids]) == ["他读了。"]
+    assert generator.counts["unknown entities"] == 2
+
+
+def test_half_a_character_gives_way(generator):
+    """Bytes that are no character must be dropped, because a model may write any: the first line's
+    are none, the second's are 晚."""
+    lines = [
+        [generator.tokenizer.convert_tokens_to_ids(f"<0x{byte:02X}>") for byte in data]
+        for data in ("晚".encode()[:2], "晚".encode())
+    ]
+    assert generator._chosen("今天很好看", "{}", lines) == ["晚"]
+
+
+def test_sources_without_text(generator):
+    sources = [None, "", " \t", "坏\ufffd的", SOURCES[2]]
+    assert generator.candidates(sources, GREEDY) == [[], [], [], [], [TARGETS[2]]]
+    assert generator.counts["no text"] == 4
+    assert generator.candidates([], GREEDY) == []
+    assert generator.candidates([None], GREEDY) == [[]]
+
+
+@pytest.mark.parametrize("kind", ["seq2seq", "causal"])
+def test_batches_change_nothing(tmp_path, kind):
+    """Batches must not change the output; tested with sources of many lengths and a random model,
+    which writes up to its limits."""
+    causal = kind == "causal"
+    folder = tiny_causal(tmp_path, False) if causal else tiny_seq2seq(tmp_path)
+    text = ["仓库的货物", "昨天夜里，全部运到了码头", "第12号"] if causal else SOURCES
+    sources = ["".join(text[: n % len(text) + 1]) * (n % 2 + 1) for n in range(8)]
+    runs = []
+    for batch_size in (1, 8):
+        one = Generator(*load_model(folder))
+        found = one.candidates(sources, Decoding(3, batch_size=batch_size, max_new_tokens=12))
+        runs.append((found, one.counts))
+    assert runs[0] == runs[1]
+
+
+def test_a_causal_model_reads_the_prompt(tmp_path):
+    """What is written must be what the model's own generate() writes behind the prompt."""
+    model, tokenizer = load_model(tiny_causal(tmp_path, False))
+    model.config.degrees = True
+    generator = Generator(model, tokenizer)
+    asked = Decoding(beams=1, code="4", max_new_tokens=8)
+    found = generator.candidates(["仓库的货物", "第1号"], asked)
+    plain = AutoTokenizer.from_pretrained(tmp_path)
+    for source, texts in zip(["仓库的货物", "第1号"], found, strict=True):
+        ids = [plain.bos_token_id, *plain(prompt(source, "4"))["input_ids"]]
+        written = model.generate(torch.tensor([ids]), max_new_tokens=8, do_sample=False)
+        expected = plain.decode(written[0, len(ids) :], skip_special_tokens=True).strip()
+        assert texts == ([expected] if expected else [])
+
+
+def test_draws(generator):
+    """A seed must repeat its draws, and another draw others; torch's own state stays."""
+    drawn = Decoding(draws=5, temperature=3.0, seed=1)
+    state = torch.get_rng_state()
+    found = generator.candidates(SOURCES, drawn)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert found == generator.candidates(SOURCES, drawn)
+    other = Decoding(draws=5, temperature=3.0, seed=2)
+    assert found != generator.candidates(SOURCES, other)
+    assert all(len({*row}) == len(row) for row in found)
+    greedy = generator.candidates(SOURCES, Decoding(draws=1, top_p=1e-6))
+    assert greedy == generator.candidates(SOURCES, GREEDY)
+
+
+def test_limits_of_length(tmp_path, generator):
+    """A source beyond the model's positions must be cut and counted, and a paraphrase must end at
+    its limit."""
+    one = Generator(*load_model(tiny_seq2seq(tmp_path)))
+    one.candidates(["看花" * POSITIONS, "看花"], GREEDY)
+    assert one.counts["cut"] == 1
+    [[short]] = generator.candidates([SOURCES[2]], Decoding(beams=1, max_new_tokens=3))
+    assert TARGETS[2].startswith(short)
+    assert 0 < len(short) < len(TARGETS[2])
+
+
+def test_a_model_is_left_in_its_mode(generator):
+    generator.model.train()
+    generator.candidates(SOURCES[:1], GREEDY)
+    assert generator.model.training
+    generator.model.eval()
+
+
+def test_a_code_is_a_token_behind_the_first(generator, monkeypatch):
+    plain, _ = generator._encode(SOURCES, "")
+    asked, _ = generator._encode(SOURCES, "4")
+    token = generator.tokenizer.get_vocab()["<degree_4>"]
+    assert asked == [[row[0], token, *row[1:]] for row in plain]
+    with pytest.raises(ValueError, match="degrees are 1 to 5"):
+        generator.tokenizer.degree_id(6)
+    monkeypatch.setattr(generator.model.config, "degrees", False)
+    unlearned = Generator(generator.model, generator.tokenizer)
+    with pytest.raises(ValueError, match="has learned no control codes"):
+        unlearned.candidates(SOURCES, Decoding(code="4"))
+
+
+# Ranking
+
+
+def test_ranked_by_the_model_or_the_metric(folder):
+    """Ranking must keep the candidates; the metric puts the highest score first."""
+    decoding = Decoding(beams=4)
+    by_model = Paraphraser.load(folder, Ranking(rank_by="model", tier="paper"))(SOURCES, decoding)
+    generator = Generator(*load_model(folder))
+    expected = generator.candidates(SOURCES, decoding)
+    assert [[one.text for one in row] for row in by_model] == expected
+    ranked = Paraphraser.load(folder, Ranking(tier="paper"))(SOURCES, decoding)
+    for before, after in zip(by_model, ranked, strict=True):
+        assert sorted(one.text for one in before) == sorted(one.text for one in after)
+        whole = [one.judgements["spscore"] for one in after if not one.entities < 100]
+        assert whole == sorted(whole, reverse=True)
+
+
+def ranked(text: str, spscore: float, meaning: float = 1.0, entities: float = 100.0) -> Ranked:
+    return Ranked(text, entities, {"spscore": spscore, "meaning": meaning})
+
+
+def test_what_stands_before_what(generator):
+    candidates = [
+        ranked("lost an entity", 0.9, entities=50.0),
+        ranked("means something else", 0.8, meaning=0.2),
+        ranked("fair", 0.3),
+        ranked("no entities to lose", 0.5, entities=math.nan),
+        ranked("not scored", math.nan, entities=math.nan),
+    ]
+    order = Paraphraser(generator, Ranking(min_meaning=0.5, tier="paper"))._key
+    assert [one.text for one in sorted(candidates, key=order)] == [
+        *("no entities to lose", "fair", "not scored", "means something else", "lost an entity")
+    ]

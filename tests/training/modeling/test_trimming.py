@@ -1,0 +1,107 @@
+"""A trimmed vocabulary must lose no text, and change nothing of the text that it was made for."""
+
+import random
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
+from transformers import PreTrainedTokenizerFast as FastTokenizer
+
+from gaixie.training.modeling.trimming import trim
+
+END = "<|endoftext|>"
+COMMON = [
+    "今天天气很好，我们去公园看花。",
+    "他昨天在图书馆看书，今天去公园。",
+    "公园里的花很好看。",
+]
+OTHER = ["The quick brown fox jumps over the lazy dog.", "机器学习模型的训练", "東京タワー"]
+RARE = ["龘靐齉爩", "😀👩‍👩‍👧", "\U00020000𠮷", "é́ ￼ \t\n", "<|endoftext", "Ω≈ç√ 한국어"]
+
+
+@pytest.fixture(scope="module")
+def base():
+    """Returns a byte-level BPE of Chinese and English, like Qwen's, and a model for it."""
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=500, initial_alphabet=alphabet, special_tokens=["<|im_start|>", END]
+    )
+    bpe.train_from_iterator((COMMON + OTHER) * 20, trainer)
+    tokenizer = FastTokenizer(tokenizer_object=bpe, eos_token=END, pad_token=END)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        tie_word_embeddings=True,
+    )
+    return LlamaForCausalLM(config), tokenizer
+
+
+@pytest.fixture(scope="module")
+def both(base, tmp_path_factory):
+    """Returns the base, and the trimmed model and tokenizer, saved and loaded again."""
+    model, tokenizer = base
+    folder = tmp_path_factory.mktemp("trimmed")
+    copy = LlamaForCausalLM(model.config)
+    copy.load_state_dict(model.state_dict())
+    trimmed, small = trim(copy, tokenizer, COMMON * 4, least=4)
+    trimmed.save_pretrained(folder)
+    small.save_pretrained(folder)
+    again = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    return model, tokenizer, *again
+
+
+def test_its_size(both):
+    _, tokenizer, trimmed, small = both
+    assert 256 < len(small) < len(tokenizer)
+    assert trimmed.get_input_embeddings().num_embeddings == len(small) == trimmed.config.vocab_size
+    assert small.eos_token == END
+    assert small.convert_tokens_to_ids(END) == small.eos_token_id == trimmed.config.eos_token_id
+    assert "<|im_start|>" not in small.get_vocab()
+
+
+def test_common_text_is_encoded_as_before(both):
+    _, tokenizer, _, small = both
+    for text in COMMON:
+        assert small.tokenize(text) == tokenizer.tokenize(text)
+
+
+@given(st.text(max_size=40))
+def test_no_text_is_lost(both, text):
+    *_, small = both
+    assert small.decode(small(text, add_special_tokens=False)["input_ids"]) == text
+
+
+def test_rare_text_is_not_lost(both):
+    *_, small = both
+    mixed = [*COMMON, *OTHER, *RARE]
+    random.Random(0).shuffle(mixed)
+    for text in (*OTHER, *RARE, "".join(mixed)):
+        assert small.decode(small(text, add_special_tokens=False)["input_ids"]) == text
+
+
+def test_the_model_says_the_same_of_common_text(both):
+    """Logits of the tokens that are kept must be what they were."""
+    model, tokenizer, trimmed, small = both
+    tokens = [*small.get_vocab()]
+    old, new = (one.convert_tokens_to_ids(tokens) for one in (tokenizer, small))
+    for text in COMMON:
+        with torch.no_grad():
+            expected = model(**tokenizer(text, return_tensors="pt")).logits[0][:, old]
+            found = trimmed(**small(text, return_tensors="pt")).logits[0][:, new]
+        torch.testing.assert_close(found, expected)
+
+
+def test_another_kind_of_tokenizer(base):
+    words = FastTokenizer(tokenizer_object=Tokenizer(models.WordLevel({"甲": 0}, "甲")))
+    with pytest.raises(ValueError, match="expected BPE"):
+        trim(base[0], words, COMMON, 4)

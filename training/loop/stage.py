@@ -1,0 +1,181 @@
+"""Trains one stage with transformers.Trainer: its loss, batches and evaluation.
+
+One optimiser step learns from one batch of the seeded order, whatever the number of processes and
+the size of what a process holds at once: the loss is the mean over all label tokens of the batch.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate.utils import broadcast_object_list, gather_object
+from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader
+from transformers import EvalPrediction, Trainer, TrainingArguments
+
+from gaixie.training.data.collator import IGNORED
+from gaixie.training.data.pairs import LikeLengths, PairFile, lengths
+from gaixie.training.modeling.generator import Decoding, Generator
+from gaixie.training.settings import Settings
+from gaixie.udfs.metrics import Metric, Pairs
+
+SAMPLES = 3
+"""Paraphrases that each evaluation shows."""
+
+
+def training_arguments(settings: Settings, stage: int) -> TrainingArguments:
+    """Returns Trainer's arguments of a stage. Raises ValueError for values that do not fit."""
+    world, batch = int(os.environ.get("WORLD_SIZE", 1)), settings.batch
+    if batch.pairs % world:
+        raise ValueError(f"batch.pairs: {batch.pairs} cannot be divided among {world} processes")
+    own = batch.pairs // world
+    micro = max(k for k in range(1, min(own, batch.micro_pairs) + 1) if own % k == 0)
+    given = settings.arguments(stage)
+    gpu = torch.cuda.is_available() and not _flag("ACCELERATE_USE_CPU")
+    if given.get("bf16", "auto") == "auto":
+        given["bf16"] = gpu and torch.cuda.is_bf16_supported()
+    try:
+        return TrainingArguments(
+            output_dir=str(Path(settings.output, f"stage-{stage}")),
+            per_device_train_batch_size=micro,
+            gradient_accumulation_steps=own // micro,
+            per_device_eval_batch_size=given.pop("per_device_eval_batch_size", micro),
+            eval_strategy="steps",
+            save_strategy="steps",
+            remove_unused_columns=False,
+            label_names=["labels"],
+            logging_nan_inf_filter=False,
+            use_cpu=not gpu and not _flag("ACCELERATE_USE_DEEPSPEED"),
+            seed=settings.seed,
+            **{"disable_tqdm": True} | given,
+        )
+    except (TypeError, ValueError, ImportError) as error:
+        raise ValueError(f"trainer: {' '.join(str(error).split())}") from None
+
+
+def _flag(name: str) -> bool:
+    return os.environ.get(name, "").lower() in ("1", "true", "yes")
+
+
+def token_loss(
+    outputs: Any,
+    labels: torch.Tensor,
+    num_items_in_batch: torch.Tensor | None = None,
+    label_smoothing: float = 0.0,
+) -> torch.Tensor:
+    """Returns the sum of the losses of the label tokens, divided by the number of label tokens of
+    the whole batch; without that number, the mean."""
+    losses = cross_entropy(
+        outputs["logits"].float().flatten(0, 1),
+        labels.flatten(),
+        ignore_index=IGNORED,
+        label_smoothing=label_smoothing,
+        reduction="sum",
+    )
+    return losses / (
+        (labels != IGNORED).sum() if num_items_in_batch is None else num_items_in_batch
+    )
+
+
+def count_right(logits: Any, labels: torch.Tensor) -> torch.Tensor:
+    """Returns the label tokens that were predicted, and all, of each pair: shape (pairs, 2)."""
+    logits = logits[0] if isinstance(logits, tuple) else logits
+    there = labels != IGNORED
+    right = (logits.argmax(-1) == labels) & there
+    return torch.stack([right.sum(1), there.sum(1)], 1)
+
+
+class StageTrainer(Trainer):
+    """Trainer of one stage. `paraphrase` writes and scores what the gate lets through."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        model: Any,
+        args: TrainingArguments,
+        train: Path,
+        validation: Path,
+        **more: Any,
+    ):
+        self.settings = settings
+        self.tokenizer = more["data_collator"].tokenizer
+        self.sources: list[str] = []
+        self.metric: Metric | None = None
+        self.samples: list[list[str]] = []
+        self.seconds: Callable[[], float] = lambda: 0.0
+        smoothing, args.label_smoothing_factor = args.label_smoothing_factor, 0.0
+        super().__init__(
+            model,
+            args,
+            train_dataset=PairFile(train),
+            eval_dataset=PairFile(validation),
+            compute_loss_func=partial(token_loss, label_smoothing=smoothing),
+            compute_metrics=self.measure,
+            preprocess_logits_for_metrics=count_right,
+            **more,
+        )
+
+    def get_train_dataloader(self) -> DataLoader:
+        """Returns the batches of all steps of the stage, as one epoch of Trainer's."""
+        args, data = self.args, self.train_dataset
+        assert isinstance(data, PairFile)
+        stage = int(Path(args.output_dir).name.rpartition("-")[2])
+        seed = [self.settings.seed, stage]
+        sampler = LikeLengths(lengths(data.table), self.settings.batch.pairs, args.max_steps, seed)
+        loader = DataLoader(
+            data,
+            sampler=sampler,
+            batch_size=args.per_device_train_batch_size,
+            collate_fn=self.data_collator,
+            num_workers=args.dataloader_num_workers,
+            pin_memory=args.dataloader_pin_memory,
+            worker_init_fn=_ignore_signals,
+        )
+        return self.accelerator.prepare(loader)
+
+    def measure(self, prediction: EvalPrediction) -> dict[str, float]:
+        """Returns accuracy and seconds and, if the text is readable, the mean SPScore-zh of
+        generated paraphrases. All processes call it and get the same."""
+        right, total = np.asarray(prediction.predictions).sum(0)
+        found = {"accuracy": float(right / total), "seconds": self.seconds()}
+        if found["accuracy"] > self.settings.controller.accuracy:
+            found["spscore"] = self.paraphrase()
+        return found
+
+    def paraphrase(self) -> float:
+        """Returns the mean SPScore-zh of paraphrases of the sources, each process writing its
+        share.
+
+        Under ZeRO-3 all processes must call the model equally often: shares are filled up, and one
+        limit of new tokens serves all.
+        """
+        own, world = self.settings.evaluation, self.accelerator.num_processes
+        share = -(-len(self.sources) // world)
+        places = range(self.accelerator.process_index, share * world, world)
+        sources = [self.sources[min(place, len(self.sources) - 1)] for place in places]
+        decoding = Decoding(
+            beams=1, code=own.code, batch_size=own.batch_size, max_new_tokens=own.max_new_tokens
+        )
+        generator = Generator(self.accelerator.unwrap_model(self.model), self.tokenizer)
+        with self.accelerator.autocast():
+            texts = [row[0] if row else "" for row in generator.candidates(sources, decoding)]
+        found = dict(gather_object([*zip(places, texts, strict=True)]))
+        written = [found[place] for place in range(len(self.sources))]
+        self.samples = [[*one] for one in zip(self.sources, written, strict=True)][:SAMPLES]
+        assert self.metric is not None
+        scores = self.metric.sentence_scores(Pairs.of(self.sources, written))
+        mean = [float(np.nan_to_num(scores).mean())]  # an empty text has no score
+        return broadcast_object_list(mean)[0]
+
+
+def _ignore_signals(_: int) -> None:
+    """A scheduler's SIGTERM reaches the whole group, as Ctrl-C does; the run ends its workers."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)

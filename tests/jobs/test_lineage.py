@@ -11,8 +11,8 @@ import pytest
 from scored_runs import ROOT
 from servers import PATIENCE
 
-from gaixie.jobs.corpus.jars import Jars, fetch_jars
-from gaixie.jobs.errors import JobError
+from gaixie.jobs.corpus.s3a import fetch_jars
+from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage.cache import cache_folder
 
 CONF = (ROOT / "conf/spark/lineage.conf").read_text("utf-8")
@@ -24,9 +24,8 @@ def jar() -> Path:
     (name,) = re.findall(r"io\.openlineage:[\w.:-]+\w", CONF)
     folder = cache_folder() / name.replace(":", "-")
     try:
-        listed = Jars("OpenLineage's listener", ("--packages", name), "no lineage is tested")
-        return next(iter([*folder.glob("*.jar")] or fetch_jars(folder, jars=listed)))
-    except JobError as error:
+        return next(iter([*folder.glob("*.jar")] or fetch_jars(folder, "--packages", name)))
+    except UserError as error:
         pytest.skip(str(error))
 
 

@@ -1,7 +1,6 @@
 """score_corpus from s3a:// to s3a:// on a real store and cluster must be right, whatever fails."""
 
 import hashlib
-import io
 import json
 import os
 import re
@@ -15,7 +14,6 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 import pytest
 from scored_runs import SUBMIT_SETTINGS
 from servers import (
@@ -289,76 +287,32 @@ OF_EMR = {
 """Settings of EMR's spark-defaults.conf; a run that used these classes would fail here."""
 
 
-def test_what_emr_sets_gives_way():
+def test_no_other_committer_is_used():
+    """A renaming committer may lose or double rows; EMR's serves only its file system."""
     from pyspark import SparkConf
 
     from gaixie.jobs.corpus import s3a
-    from gaixie.jobs.corpus.session import FOLDER
     from gaixie.jobs.corpus.user_settings import read_settings
 
-    defaults = read_settings(FOLDER / "s3a.conf")
-    conf = SparkConf(loadDefaults=False).setAll(list(OF_EMR.items()))
-    s3a.check_settings(conf, defaults)
-    assert {key: conf.get(key) for key in OF_EMR} == {key: defaults[key] for key in OF_EMR}
-
-
-RENAMING = {
-    "spark.hadoop.fs.s3a.committer.name": "file",
-    "spark.sql.sources.commitProtocolClass": (
-        "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
-    ),
-    "spark.hadoop.fs.s3a.secret.key": "in-the-settings",
-}
-
-
-@pytest.mark.parametrize("key", RENAMING)
-def test_settings_that_are_refused(key):
-    """A renaming committer or a secret in the settings must be refused, with a line of advice."""
-    from pyspark import SparkConf
-
-    from gaixie.jobs.corpus import s3a
-    from gaixie.jobs.corpus.session import FOLDER
-    from gaixie.jobs.corpus.user_settings import read_settings
-    from gaixie.jobs.errors import JobError
-
-    conf = SparkConf(loadDefaults=False).set(key, RENAMING[key])
-    with pytest.raises(JobError, match=re.escape(key)) as refused:
-        s3a.check_settings(conf, read_settings(FOLDER / "s3a.conf"))
-    assert "\n" not in str(refused.value)
-    assert "in-the-settings" not in str(refused.value)
+    conf = SparkConf(loadDefaults=False).set("spark.jars.packages", "none")
+    conf.setAll([*OF_EMR.items(), ("spark.hadoop.fs.s3a.committer.name", "file")])
+    s3a.prepare(conf)
+    defaults = read_settings(ROOT / "conf/spark/s3a.conf")
+    assert {key: conf.get(key) for key in s3a.COMMITTER} == {
+        key: defaults[key] for key in s3a.COMMITTER
+    }
 
 
 def test_jars_that_cannot_be_had(tmp_path, monkeypatch):
-    """A host that reaches no Maven repository must give one line with the command that helps."""
+    """A host that reaches no Maven repository must give one line, and leave no jars."""
     (tmp_path / "ivy.xml").write_text(
         "<ivysettings><settings defaultResolver='none'/><resolvers>"
         f"<filesystem name='none'><artifact pattern='{tmp_path}/no/[artifact].jar'/></filesystem>"
         "</resolvers></ivysettings>"
     )
     line = [sys.executable, ROOT / "jobs/fetch_jars.py", tmp_path / "jars"]
-    line += ["--ivy-settings", tmp_path / "ivy.xml"]
+    line += ["--conf", f"spark.jars.ivySettings={tmp_path}/ivy.xml"]
     done = subprocess.run(list(map(str, line)), cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2
-    [error] = [line for line in done.stderr.splitlines() if "error" in line]
-    assert "python jobs/fetch_jars.py FOLDER" in error
-    assert "GAIXIE_JARS" in error
+    assert "GAIXIE_JARS" in done.stderr.splitlines()[-1]
     assert not (tmp_path / "jars").exists()
-
-
-@pytest.mark.long
-def test_new_only(store, launch, grow):
-    """--new-only must recognise the first run's files by the store's names, sizes and times."""
-    for number in range(2):
-        sink = io.BytesIO()
-        pq.write_table(grow(30, 25 * number), sink)  # both have 5 pairs
-        store.put(f"daily/{number}.parquet", sink.getvalue())
-        given = ("--input", "s3a://gaixie/daily", "--origin-column", "origin", "--new-only")
-        process = launch(
-            "s3a://gaixie/days", *given, run_id=f"day-{number}", env=store.environment()
-        )
-        said = end(process)
-        assert f"1 of {number + 1} files are new" in said
-    manifest = json.loads(store.read("days/runs/day-1/manifest.json"))
-    assert manifest["earlier_runs"] == ["day-0"]
-    assert sum(manifest["known_pairs"].values()) == 5
-    assert sum(rows["scored"] for rows in manifest["rows"].values()) == 25

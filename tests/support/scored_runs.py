@@ -231,15 +231,13 @@ def local(score, in_four_units, tmp_path_factory) -> Run:
 @pytest.fixture(scope="session")
 def jars() -> str:
     """Returns the jars of conf/spark/s3a-jars.conf, for spark-submit --jars."""
-    from gaixie.jobs.corpus.jars import fetch_jars, jar_folder
-    from gaixie.jobs.errors import JobError
+    from gaixie.jobs.corpus import s3a
+    from gaixie.udfs.command_line import UserError
 
-    folder = jar_folder()
     try:
-        found = sorted(folder.glob("*.jar")) or fetch_jars(folder)
-    except JobError as error:
+        return ",".join(map(str, s3a.jars()))
+    except UserError as error:
         pytest.skip(str(error))
-    return ",".join(map(str, found))
 
 
 @pytest.fixture(scope="session")

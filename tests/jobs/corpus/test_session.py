@@ -7,20 +7,17 @@ import pytest
 from gaixie.jobs.corpus import session
 from gaixie.jobs.corpus.session import begin_session, cores
 from gaixie.jobs.corpus.user_settings import user_settings
-from gaixie.jobs.errors import JobError
+from gaixie.udfs.command_line import UserError
 
 
-@pytest.mark.parametrize("name", ["JAVA_HOME", "SPARK_HOME", "PYSPARK_PYTHON", "SPARK_LOCAL_DIRS"])
-def test_a_variable_that_leads_nowhere_is_named(name, monkeypatch):
-    for variable in ("JAVA_HOME", "SPARK_HOME", "PYSPARK_GATEWAY_PORT"):
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv(name, "/proc/nowhere")
-    with (
-        pytest.raises(JobError, match=f"^{name}=/proc/nowhere: ") as refused,
-        begin_session("test"),
-    ):
-        pass
-    assert "resume" not in str(refused.value)
+def test_a_missing_java_is_named(monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", "/proc/nowhere")
+    with pytest.raises(UserError, match=r"^JAVA_HOME=/proc/nowhere: "):
+        session.check_java()
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", "/proc/nowhere")
+    with pytest.raises(UserError, match="Java 17 or 21 is needed"):
+        session.check_java()
 
 
 @pytest.mark.parametrize(
@@ -60,7 +57,6 @@ def test_what_the_user_set_wins(tmp_path, monkeypatch):
     monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Xmx1g -Dspark.log.level=OFF -Dspark.a=b=c")
     made = []
     monkeypatch.setattr(session, "_create", made.append)
-    monkeypatch.setattr(session, "_own", [])
     monkeypatch.setattr(session.SparkContext, "_jvm", None)
     with pytest.raises(AttributeError), begin_session("test") as wait:
         wait()
@@ -81,5 +77,5 @@ def test_what_the_user_set_wins(tmp_path, monkeypatch):
 
 def test_arguments_that_no_shell_reads_are_named(monkeypatch):
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf 'spark.a=b")
-    with pytest.raises(JobError, match="PYSPARK_SUBMIT_ARGS: No closing quotation"):
+    with pytest.raises(UserError, match="PYSPARK_SUBMIT_ARGS: No closing quotation"):
         user_settings()

@@ -9,6 +9,7 @@
 # make lint    checks style and types
 # make constraints  takes the newest versions that fit pyproject.toml; run all tests afterwards
 # make locks   pins what the images install, by SHA-256, after make constraints; make sbom lists it as CycloneDX
+# make clean   removes the environment and what make builds, but nothing under out/
 # make dist    builds the archive for a cluster's nodes (PYTHON_PREFIX: the prefix of their Python)
 # make model   fits the model that ships with the package again (needs DATA)
 
@@ -21,17 +22,24 @@ INSTALL = PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --constrain
 .PHONY: constraints locks sbom demo demo-train paraphraser test test-long test-fast bench bench-serve lint model dist clean
 .DELETE_ON_ERROR:
 
-demo: .venv/.base
-	rm -rf out/demo
+# Empties a folder that make has made before, and no other.
+define fresh
+	@test ! -e $(1) || test -e $(1)/.made-by-make || { echo "$(1): make did not make this folder; move it away" >&2; exit 2; }
+	@rm -rf $(1) && mkdir -p $(1) && touch $(1)/.made-by-make
+endef
+
+demo: .venv/.spark
+	$(call fresh,out/demo)
 	$(BIN)/python jobs/score_corpus.py --config examples/demo.yaml
 	$(BIN)/python jobs/show_run.py out/demo --run-id demo --pairs 10
 
-demo-train: .venv/.train
-	rm -rf out/demo out/demo-train
+demo-train: .venv/.spark .venv/.train
+	$(call fresh,out/demo)
+	$(call fresh,out/demo-train)
 	$(BIN)/python jobs/score_corpus.py --config examples/demo.yaml
 	$(BIN)/python jobs/build_vocabulary.py --input examples/pairs.jsonl --column source --column paraphrase --output out/demo-train/vocabulary
 	$(BIN)/python training/tokenize_text.py make out/demo-train/vocabulary/vocabulary.tsv --output out/demo-train/tokenizer --common-characters
-	$(BIN)/accelerate launch --quiet --config_file conf/accelerate/cpu.yaml training/curriculum.py --config examples/demo-train.yaml
+	$(BIN)/accelerate launch --quiet --config_file conf/accelerate/cpu.yaml training/curriculum.py --config examples/demo-train.yaml $(TRAIN)
 	head -3 examples/pairs.jsonl > out/demo-train/three.jsonl
 	@echo "A model of this size, trained on 288 pairs, writes nonsense; its scores say so:"
 	-$(BIN)/python training/paraphrase.py --model out/demo-train/run/model out/demo-train/three.jsonl
@@ -39,7 +47,7 @@ demo-train: .venv/.train
 R := out/paraphraser
 BASE ?= qwen2.5-coder-1.5b
 
-paraphraser: .venv/.train
+paraphraser: .venv/.spark .venv/.train
 	$(BIN)/python examples/paraphraser/prepare.py $(DATA) $(R)/data
 	$(BIN)/python jobs/score_corpus.py --config examples/paraphraser/score.yaml --resume
 	test -d $(R)/base || $(BIN)/python training/bases.py $(BASE) --text $(R)/data/sentences.parquet --output $(R)/base
@@ -94,7 +102,7 @@ sbom: .venv/bin/python
 	done
 
 clean:
-	rm -rf .venv out dist bench.json
+	rm -rf .venv build dist bench.json
 
 # One environment; each stamp says which extra it has. PyTorch comes with the extras that need it.
 .venv/bin/python:

@@ -35,6 +35,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+NEEDED = PROJECT["dependencies"] + PROJECT["optional-dependencies"]["spark"]
 PARTS = ("conf", "jobs", "udfs")
 """Of the package gaixie, what jobs and their executors need."""
 PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -74,7 +75,7 @@ def main() -> int:
         install(environment)
         pack(environment, archive, args.python_prefix)
         write_record(environment, archive, args.output / f"{name}.json")
-    [spark] = [line for line in PROJECT["dependencies"] if line.startswith("pyspark==")]
+    [spark] = [line for line in NEEDED if line.startswith("pyspark==")]
     python, version = args.python_prefix / "bin" / PYTHON, spark.partition("==")[2]
     size = f"{archive.stat().st_size / 1e6:.0f} MB"
     print(SAID.format(archive=archive, name=archive.name, size=size, spark=version, python=python))
@@ -82,8 +83,8 @@ def main() -> int:
 
 
 def requirements() -> list[str]:
-    """Returns pyproject.toml's dependencies, without what the nodes have."""
-    return [line for line in PROJECT["dependencies"] if Requirement(line).name not in ON_NODES]
+    """Returns what the jobs depend on, without what the nodes have."""
+    return [line for line in NEEDED if Requirement(line).name not in ON_NODES]
 
 
 def install(environment: Path) -> None:

@@ -18,7 +18,7 @@ from servers import Cluster, ObjectStore
 from shared import once
 
 ROOT = Path(__file__).parents[1]
-ARCHIVE = warm_up.class_archive(ROOT / ".pytest_cache")
+ARCHIVE = warm_up.class_archive()
 # There is one test process per core, so a process with several threads would only slow the others.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["SPARK_DAEMON_JAVA_OPTS"] = warm_up.daemon_options(ARCHIVE)

@@ -26,6 +26,7 @@ EXTRAS = {
     "openai": "llm",
     "duckdb": "browse",
     "snownlp": "segmenter",
+    "pyspark": "spark",
     **dict.fromkeys(["accelerate", "datasets", "deepspeed"], "train"),
     **dict.fromkeys(["fastapi", "uvicorn", "prometheus_client", "openpyxl"], "serve"),
 }
@@ -135,7 +136,7 @@ def _ending(
     but = f"; {unfinished}" if unfinished else ""
     if stopped := _signal_behind(error):
         return 128 + stopped, f"{SIGNALS[stopped]}{but}"
-    if isinstance(error, mistakes):
+    if isinstance(error, mistakes) or getattr(error, "name", None) in EXTRAS:
         return 2, f"error: {in_words(error)}"
     line = f"error: {cause(error)}{but}"
     if _no_log:

@@ -14,7 +14,7 @@ lock() { # NAME PYTHON [OPTION…]: requirements from standard input
 
 of() { python3 infra/docker/requirements.py "$@"; }
 
-of "" --without deepspeed | lock score 3.11 --constraint infra/constraints.txt
-of serve --without pyspark deepspeed | lock serve 3.11 --constraint infra/constraints.txt
-of serve,train --without pyspark deepspeed | lock serve,train 3.11 --constraint infra/constraints.txt
+of spark | lock score 3.11 --constraint infra/constraints.txt
+of serve | lock serve 3.11 --constraint infra/constraints.txt
+of serve,train --without deepspeed | lock serve,train 3.11 --constraint infra/constraints.txt
 lock train 3.12 <infra/docker/train-requirements.txt

@@ -181,7 +181,7 @@ def test_pod_refers_to_what_there_is(name):
 
 
 @pytest.mark.parametrize(
-    ("image", "extras"), [("score", ""), ("serve", "serve"), ("serve,train", "serve,train")]
+    ("image", "extras"), [("score", "spark"), ("serve", "serve"), ("serve,train", "serve,train")]
 )
 def test_images_install_by_hash_what_was_tested(image, extras):
     """Every requirement must be locked with SHA-256 to the tested version; infra/docker/locks.sh
@@ -191,7 +191,7 @@ def test_images_install_by_hash_what_was_tested(image, extras):
     assert re.sub(pattern, "", text, flags=re.MULTILINE) == ""
     locked = {name: version for name, version, _ in re.findall(pattern, text, re.MULTILINE)}
     line = [sys.executable, INFRA / "docker" / "requirements.py", extras, "--without"]
-    wanted = passes(*line, "deepspeed", *(["pyspark"] if extras else []), cwd=ROOT).splitlines()
+    wanted = passes(*line, "deepspeed", cwd=ROOT).splitlines()
     names = {re.match(r"[\w.-]+", one)[0].lower().replace("_", "-") for one in wanted}
     assert names <= locked.keys()
     tested = dict(re.findall(r"^([\w.-]+)==(\S+)", (INFRA / "constraints.txt").read_text(), re.M))

@@ -91,7 +91,6 @@ def test_the_driver_of_cluster_mode(tmp_path):
     properties = tmp_path / "conf/spark.properties"
     properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
     given = os.environ | {
-        "PYTHONPATH": str(ROOT),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_CONF_DIR": str(tmp_path / "conf"),
         "SPARK_DRIVER_BIND_ADDRESS": "127.0.0.1",

@@ -15,35 +15,38 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 @pytest.fixture
 def make(tmp_path):
-    """Returns a function that runs a rule's commands in tmp_path and returns what they print."""
+    """Returns a function that makes a target in tmp_path and returns what that prints."""
     for name in ("jobs", "research", "service", "training", "udfs", "conf", "examples"):
         (tmp_path / name).symlink_to(ROOT / name)
 
-    def run(rule: str, **besides: str) -> str:
-        makefile, shown = (ROOT / "Makefile").read_text("utf-8"), ""
-        body = re.search(rf"^{rule}: .*\n((?:\t.*\n)+)", makefile, re.MULTILINE).group(1)
-        for line in body.replace("\t", "").splitlines():
-            command = line.replace("$(BIN)/", f"{Path(sys.executable).parent}/")
-            for script, arguments in besides.items():
-                command += f" {arguments}" if f"/{script}.py" in line else ""
-            given = {"cwd": tmp_path, "env": os.environ | compiling()}
-            done = subprocess.run(command, shell=True, capture_output=True, text=True, **given)
-            assert done.returncode == 0, done.stderr
-            shown += done.stdout
-        return shown
+    def run(*words: str) -> subprocess.CompletedProcess:
+        line = ["make", "-s", "-f", str(ROOT / "Makefile"), f"BIN={Path(sys.executable).parent}"]
+        line += ["-o", ".venv/.spark", "-o", ".venv/.train", *words]
+        given = {"cwd": tmp_path, "env": os.environ | compiling()}
+        return subprocess.run(line, capture_output=True, text=True, **given)
 
     return run
 
 
 @pytest.mark.training
 def test_demo_train(make, tmp_path):
-    printed = make("demo-train", curriculum="--set controller.max_steps=4 --set evaluation.steps=4")
-    assert "finished at step 12" in printed
+    done = make("demo-train", "TRAIN=--set trainer.max_steps=4 --set trainer.eval_steps=4")
+    assert done.returncode == 0, done.stderr
     assert (tmp_path / "out/demo-train/run/model/config.json").is_file()
 
 
+def test_a_folder_of_the_user_stays(make, tmp_path):
+    (tmp_path / "out/demo").mkdir(parents=True)
+    (tmp_path / "out/demo/mine").touch()
+    done = make("demo")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 2)
+    assert (tmp_path / "out/demo/mine").exists()
+
+
 def test_demo(make, tmp_path):
-    shown = make("demo")
+    done = make("demo")
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout
     [total] = re.findall(r"^total +(\d.*)", shown, re.MULTILINE)
     read, *stages, quarantined, duplicates = map(int, total.split())
     assert (read, sum(stages), quarantined, duplicates) == (295, 288, 6, 1)

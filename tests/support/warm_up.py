@@ -33,8 +33,10 @@ COMPILED = {
 """Spark's defaults, which one test of each job uses."""
 
 
-def class_archive(folder: Path) -> Path | None:
-    """Returns the path of the archive for this Java and Spark; None without Java."""
+def class_archive() -> Path | None:
+    """Returns the path of the archive for this Java and Spark, which all clones share; None without
+    Java."""
+    folder = Path(os.environ.get("GAIXIE_CACHE_DIR", Path.home() / ".cache/gaixie"))
     home, spark = os.environ.get("JAVA_HOME"), find_spec("pyspark")
     java = f"{home}/bin/java" if home else shutil.which("java")
     if spark is None or java is None or not os.path.exists(java):

@@ -189,10 +189,3 @@ def test_import_pulls_in_neither_pyspark_nor_torch(modules):
     )  # they take seconds to import, and only a fit needs them
     if modules == ["gaixie.udfs.metrics"]:
         assert loaded.isdisjoint({"transformers", "gensim", "nltk", "pandas"})
-
-
-def test_there_is_a_file_for_each_feature_and_no_other():
-    from gaixie.udfs.features import FEATURES
-
-    files = {path.stem for path in python_files("udfs/features")}
-    assert files == {*FEATURES, "__init__", "extract", "tiles"}

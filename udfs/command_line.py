@@ -136,7 +136,7 @@ def _ending(
     but = f"; {unfinished}" if unfinished else ""
     if stopped := _signal_behind(error):
         return 128 + stopped, f"{SIGNALS[stopped]}{but}"
-    if isinstance(error, mistakes) or getattr(error, "name", None) in EXTRAS:
+    if isinstance(error, mistakes) or _missing_package(error) in EXTRAS:
         return 2, f"error: {in_words(error)}"
     line = f"error: {cause(error)}{but}"
     if _no_log:
@@ -269,13 +269,19 @@ def say(line: str) -> None:
 
 def in_words(error: Exception) -> str:
     """Describes an error in one line; for a missing package, says what to install."""
-    if isinstance(error, ModuleNotFoundError) and error.name:
-        return missing_package(error.name, EXTRAS.get(error.name, "metrics"))
+    if name := _missing_package(error):
+        return missing_package(name, EXTRAS.get(name, "metrics"))
     if type(error).__name__ == "ValidationError":  # pydantic's, without importing pydantic
         from gaixie.udfs.storage.settings import first_fault
 
         return first_fault(error)  # type: ignore[arg-type]
     return " ".join(str(error).split())
+
+
+def _missing_package(error: BaseException) -> str:
+    """Returns the package that could not be imported, or an empty string for another error."""
+    name = error.name if isinstance(error, ModuleNotFoundError) else None
+    return (name or "").partition(".")[0]
 
 
 def missing_package(name: str, extra: str) -> str:

@@ -1,6 +1,5 @@
 """The files of infra/ must be valid by the tools of their formats, and match the jobs' options."""
 
-import importlib
 import os
 import re
 import shutil
@@ -77,14 +76,6 @@ def test_compose_file():
             healthy = "disable" not in compose["services"][other]["healthcheck"]
             condition = "service_healthy" if healthy else "service_completed_successfully"
             assert how == {"condition": condition}
-
-
-def test_compose_fills_the_bucket(store):
-    _, _, script = load(INFRA / "compose.yaml")[0]["services"]["bucket"]["command"]
-    script = script.replace("/examples", str(ROOT / "examples")).replace('"pairs/', '"compose/')
-    for _ in range(2):
-        passes(sys.executable, "-c", script, env=os.environ | store.environment())
-    assert store.keys("compose/") == ["compose/pairs.jsonl"]
 
 
 def test_entrypoint_starts_an_executor(tmp_path):
@@ -287,19 +278,3 @@ def test_jobs_have_the_options_that_infra_gives_them(job):
     for path, name, options in job_calls():
         if name == job:
             assert set(options) <= known, path
-
-
-@pytest.fixture
-def dist(monkeypatch):
-    """Returns infra/dist.py as a module."""
-    monkeypatch.syspath_prepend(INFRA)
-    return importlib.import_module("dist")
-
-
-def test_archive_runs_on_the_python_of_the_nodes(dist, tmp_path):
-    dist.point_at(tmp_path, Path("/usr"))
-    assert os.readlink(tmp_path / "bin" / dist.PYTHON) == f"/usr/bin/{dist.PYTHON}"
-    assert "home = /usr/bin\n" in (tmp_path / "pyvenv.cfg").read_text()
-    dist.point_at(tmp_path, Path(sys.base_prefix))  # back again, as for installing a package
-    done = passes(tmp_path / "bin" / "python", "-c", "import sys; print(sys.prefix)")
-    assert done == f"{tmp_path}\n"

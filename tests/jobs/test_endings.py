@@ -9,8 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from servers import wait_for
-from soak import processes_of
+from servers import processes_of, wait_for
 
 PATIENCE = 120
 pytestmark = [pytest.mark.spark, pytest.mark.long]

@@ -75,6 +75,18 @@ def executors_lost(folder: Path) -> int:
     return sum('"Event":"SparkListenerExecutorRemoved"' in line for line in lines)
 
 
+def processes_of(group: int) -> list[psutil.Process]:
+    """Returns the processes of a group that are still there."""
+    found = []
+    for process in psutil.process_iter(["status"]):
+        try:
+            if os.getpgid(process.pid) == group and process.info["status"] != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (psutil.Error, ProcessLookupError):
+            pass
+    return found
+
+
 class Cluster:
     """A master and workers with one core each, on 127.0.0.1."""
 

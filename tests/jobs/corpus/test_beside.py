@@ -21,21 +21,6 @@ def cancelled(monkeypatch) -> Event:
     return event
 
 
-def test_both_run_at_the_same_time(cancelled):
-    begun, answered = Event(), Event()
-
-    def work() -> str:
-        begun.set()
-        assert answered.wait(30)
-        return "done"
-
-    with beside(work) as result:
-        assert begun.wait(30)
-        answered.set()
-    assert result.result() == "done"
-    assert not cancelled.is_set()
-
-
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_a_block_that_fails_breaks_the_work_off(cancelled, error):
     with pytest.raises(error), beside(lambda: cancelled.wait(30)) as result:

@@ -108,8 +108,8 @@ PACKAGES = {
 }
 """The packages of scripts, and which of their siblings each may import."""
 
-SHARED_MODULES = {"gaixie.jobs.errors", "gaixie.training.settings"}
-"""Modules beside the scripts that are no scripts: how a job ends, the settings of training."""
+SHARED_MODULES = {"gaixie.jobs.errors", "gaixie.training.prompt", "gaixie.training.settings"}
+"""Modules beside the scripts that are no scripts."""
 
 SCRIPTS = {
     f"gaixie.{part}.{path.stem}"

@@ -59,7 +59,7 @@ def run(sentences: Path, output: Path, count: int, cores: int, options: list[str
     """Returns sentences per second, seconds by step, and peak memory of Java and Python in MB."""
     line = [sys.executable, "jobs/build_pairs.py", "cluster", "--input", str(sentences)]
     master = {"PYSPARK_SUBMIT_ARGS": f"--master local[{cores}] pyspark-shell"}
-    environment = os.environ | master | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    environment = os.environ | master | {"OMP_NUM_THREADS": "1"}
     log = output.with_suffix(".log")
     with log.open("w") as file:
         given = {"stdout": file, "stderr": subprocess.STDOUT, "env": environment}

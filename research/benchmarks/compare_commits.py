@@ -48,7 +48,7 @@ FILES = ("vocabulary/vocabulary.tsv", "tokenizer/vocabulary.txt", "tokenizer/ent
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("before", type=Path, help="a checkout")
+    parser.add_argument("before", type=Path, help="a checkout in a folder called gaixie")
     parser.add_argument("after", type=Path, help="another checkout")
     parser.add_argument("--data", type=Path, required=True, help=f"folder with {TRANSLATIONS}")
     args = parser.parse_args()
@@ -63,7 +63,7 @@ def main() -> int:
 
 def run(checkout: Path, output: Path, data: Path) -> None:
     """Runs a checkout's commands. Raises RuntimeError with the end of its log if one fails."""
-    own = os.environ | {"PYTHONPATH": str(checkout)}
+    own = os.environ | {"PYTHONPATH": str(checkout.parent)}
     for line in COMMANDS.replace("\\\n", "").strip().splitlines():
         for name, value in {"OUT": output, "DATA": data, "TRANSLATIONS": TRANSLATIONS}.items():
             line = line.replace(name, str(value))

@@ -662,8 +662,7 @@ def race(in_store, tmp_path_factory) -> list[Outcome]:
     """Returns the outcomes of two simultaneous releases of one version, the winner's first."""
     script = ROOT / "tests/jobs/release_racer.py", tmp_path_factory.mktemp("race")
     given = ["--runs", "a", "b", "--version", "1.0", *GIVEN, "--keep-columns", "n"]
-    environment = {"PYTHONPATH": str(ROOT), **compiling()}
-    racers = [start(in_store, *given, script=script, **environment) for _ in range(2)]
+    racers = [start(in_store, *given, script=script, **compiling()) for _ in range(2)]
     return sorted(map(end, racers), key=lambda outcome: outcome.code)
 
 

@@ -226,7 +226,7 @@ pairs.select(spscore("source", "paraphrase")).show()
     bare = tmp_path / "bin" / "python3"
     bare.parent.mkdir()
     bare.write_text(
-        f"#!/bin/sh\nPYTHONPATH=$(echo \"$PYTHONPATH\" | tr : '\\n' | grep -vxF '{root}' | paste -sd:)\n"
+        f"#!/bin/sh\nPYTHONPATH=$(echo \"$PYTHONPATH\" | tr : '\\n' | grep -vxF -e '{root}' -e '{root.parent}' | paste -sd:)\n"
         f'export PYTHONPATH; exec {sys._base_executable} -S "$@"\n'
     )
     bare.chmod(0o755)

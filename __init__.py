@@ -1,7 +1,6 @@
 """Gaixie 改写: Chinese sentence paraphrases built, scored and learned at corpus scale.
 
     gaixie.score(data)           judgements of pairs, of any kind of table
-    gaixie.compare(a, b)         two systems on the same sources
     gaixie.paraphrase(text)      paraphrases of a sentence
 
 The parts are gaixie.udfs, gaixie.jobs, gaixie.training, gaixie.service and gaixie.research;
@@ -12,9 +11,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gaixie.udfs.library import compare, paraphrase, score
+    from gaixie.udfs.library import paraphrase, score
 
-__all__ = ["compare", "paraphrase", "score"]
+__all__ = ["paraphrase", "score"]
 
 
 def __getattr__(name: str) -> Any:

@@ -13,7 +13,7 @@ from gaixie.udfs.spscore import SPScore
 path = sys.argv[1] if len(sys.argv) > 1 else Path(__file__).with_name("pairs.jsonl")
 pairs = pd.read_json(path, lines=True)
 
-metric = SPScore.load()  # tier core; SPScore.load("full") reads with an encoder and needs torch
+metric = SPScore.load()  # tier core; SPScore.load("full") reads with an encoder, slower and better
 judged = pairs.join(metric.judge(pairs["source"], pairs["paraphrase"]))
 
 print(metric.signature())

@@ -1,10 +1,10 @@
-"""The library's three calls: ``gaixie.score``, ``gaixie.compare`` and ``gaixie.paraphrase``.
+"""The library's two calls: ``gaixie.score`` and ``gaixie.paraphrase``.
 
     import gaixie
 
-    gaixie.score([("他昨天去了北京。", "昨天他去了北京。")])       # a list of dicts
-    gaixie.score(frame)                          # pandas, Polars, Arrow, DuckDB or datasets
-    gaixie.compare(ours, theirs)                 # two systems on the same sources
+    gaixie.score(frame)                                    # pandas, Polars, Arrow, DuckDB, datasets
+    gaixie.score([("他昨天去了北京。", "昨天他去了北京。")])  # pairs: a list of dicts comes back
+    gaixie.score(sources, paraphrases)                     # two lists: the same
     gaixie.paraphrase("会议因为暴雨推迟到了下周。")
 
 Tables pass through the Arrow C interface, so strings are not copied row by row.
@@ -13,6 +13,7 @@ Tables pass through the Arrow C interface, so strings are not copied row by row.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -20,10 +21,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from gaixie.udfs.spscore import OUTPUTS, SPScore
+from gaixie.udfs.text.normalise import decodable
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from gaixie.udfs.paraphrase.paraphraser import Paraphraser
 
 COLUMNS = ("source", "paraphrase")
@@ -32,64 +32,42 @@ TABLES = "a list of pairs or of dicts, or a table of pandas, Polars, Arrow, Duck
 
 
 def score(
-    data: Any, source: str = "source", paraphrase: str = "paraphrase", tier: str = "core"
+    data: Any,
+    source: str | Iterable[str | None] = "source",
+    paraphrase: str = "paraphrase",
+    tier: str = "core",
 ) -> Any:
     """Returns data with the columns structure, synonyms, meaning, fluency and spscore, in [0, 1].
 
     data: a list of (source, paraphrase), which comes back as a list of dicts; or a list of dicts, a
     pandas or Polars data frame, an Arrow table, a DuckDB relation or a Hugging Face data set, which
-    comes back as the same type. source, paraphrase: names of its columns. tier: paper, core or full
-    (see SPScore.load). A row with a null sentence has null judgements (NaN in pandas).
+    comes back as the same type; or a list of sources, with the list of their paraphrases as second
+    argument, which come back as dicts. source, paraphrase: names of the columns. tier: paper, core
+    or full (see SPScore.load). A row with a null sentence has null judgements (NaN in pandas); so
+    has a row with half a surrogate pair, which a warning names.
 
     Raises TypeError for other data, and ValueError if a column is missing, does not hold strings,
-    or has the name of a judgement.
+    or has the name of a judgement, or if two lists differ in length.
     """
-    if _is_list(data):
-        rows, source, paraphrase = _rows(data, source, paraphrase)
-        judged = _judge(*_columns(rows, source, paraphrase), tier).to_pylist()
-        return [{**row, **own} for row, own in zip(rows, judged, strict=True)]
-    table = _arrow(data)
-    columns = _columns(table, source, paraphrase)
-    if taken := [name for name in OUTPUTS if name in table.column_names]:
+    if not isinstance(source, str):
+        data, source = _paired(data, source), "source"
+    if isinstance(data, (list, tuple, zip)) or type(data).__name__ == "generator":
+        rows = _rows(data, source, paraphrase)
+        names = (source, paraphrase) if rows and source in rows[0] else COLUMNS
+        texts = [_strings([row[name] for row in rows], name) for name in names]
+        judged = _judge(*texts, tier).to_pylist()
+        return [{**row, **judgements} for row, judgements in zip(rows, judged, strict=True)]
+    is_pandas = _library(data) == "pandas" and hasattr(data, "columns")
+    table = data if is_pandas else _arrow(data)
+    names = [str(name) for name in (data.columns if is_pandas else table.column_names)]
+    texts = []
+    for name in (source, paraphrase):
+        if name not in names:
+            raise ValueError(f"no column {name!r}, it has: {', '.join(names)}")
+        texts.append(_strings(table[name], name))
+    if taken := [name for name in OUTPUTS if name in names]:
         raise ValueError(f"column {taken[0]!r} already exists: drop or rename it")
-    return _joined(data, table, _judge(*columns, tier))
-
-
-def compare(
-    a: Any, b: Any, source: str = "source", paraphrase: str = "paraphrase", tier: str = "core"
-) -> pd.DataFrame:
-    """Compares two systems on the same sources, in the same order.
-
-    a, b: data that score accepts. Returns a row for each judgement: the means of a and b, the
-    difference b - a with its 95 % interval and p (paired t test), and the share of pairs on which b
-    is higher. Raises what score raises, and ValueError if the sources differ.
-    """
-    import pandas as pd
-    from scipy.stats import ttest_rel
-
-    sides = [_rows(data, source, paraphrase) if _is_list(data) else data for data in (a, b)]
-    (ours, one), (theirs, other) = (
-        _columns(*side) if isinstance(side, tuple) else _columns(_arrow(side), source, paraphrase)
-        for side in sides
-    )
-    if ours.to_pylist() != theirs.to_pylist():
-        raise ValueError(f"the sources differ: {len(ours):,} and {len(theirs):,}, or their order")
-    judged = [_judge(ours, texts, tier).to_pandas() for texts in (one, other)]
-    rows = {}
-    for name in OUTPUTS:
-        both = pd.DataFrame({"a": judged[0][name], "b": judged[1][name]}).dropna()
-        test = ttest_rel(both["b"], both["a"])
-        interval = test.confidence_interval()
-        rows[name] = {
-            "a": both["a"].mean(),
-            "b": both["b"].mean(),
-            "difference": (both["b"] - both["a"]).mean(),
-            "low": interval.low,
-            "high": interval.high,
-            "p": test.pvalue,
-            "b is higher": (both["b"] > both["a"]).mean(),
-        }
-    return pd.DataFrame(rows).T
+    return _joined(data, table, _judge(*texts, tier))
 
 
 def paraphrase(
@@ -109,7 +87,7 @@ def paraphrase(
 
     texts = [text] if isinstance(text, str) else list(text)
     found = _paraphraser()(texts, Wanted(degree, n, tuple(keep), seed))
-    answers = [[one.text for one in own] for own in found]
+    answers = [[candidate.text for candidate in candidates] for candidates in found]
     return answers[0] if isinstance(text, str) else answers
 
 
@@ -125,52 +103,53 @@ def _paraphraser() -> Paraphraser:
     return Paraphraser.load()
 
 
-def _judge(source: Any, paraphrase: Any, tier: str) -> pa.Table:
+def _judge(source: pa.Array, paraphrase: pa.Array, tier: str) -> pa.Table:
     """Returns the judgements as float32 Arrow columns, null if either sentence is null."""
     outputs = _metric(tier).outputs(source, paraphrase)
-    columns = [pa.array(own, pa.float32(), from_pandas=True) for own in outputs.T.copy()]
+    columns = [pa.array(column, pa.float32(), from_pandas=True) for column in outputs.T.copy()]
     return pa.table(columns, names=list(OUTPUTS))
 
 
-def _is_list(data: Any) -> bool:
-    return isinstance(data, (list, tuple, zip)) or type(data).__name__ == "generator"
+def _paired(sources: Any, paraphrases: Any) -> list[tuple[Any, Any]]:
+    sources, paraphrases = (
+        side.to_pylist() if isinstance(side, (pa.Array, pa.ChunkedArray)) else list(side)
+        for side in (sources, paraphrases)
+    )
+    if len(sources) != len(paraphrases):
+        raise ValueError(f"{len(sources):,} sources, but {len(paraphrases):,} paraphrases")
+    return list(zip(sources, paraphrases, strict=True))
 
 
-def _rows(data: Any, source: str, paraphrase: str) -> tuple[list[dict[str, Any]], str, str]:
-    """Returns a list of dicts or of pairs as dicts, and the keys of the two sentences."""
+def _rows(data: Any, source: str, paraphrase: str) -> list[dict[str, Any]]:
+    """Returns dicts as they are, and pairs as dicts of COLUMNS."""
     rows = list(data)
     if rows and all(isinstance(row, dict) for row in rows):
-        return rows, source, paraphrase
-    for number, row in enumerate(rows):
-        if isinstance(row, (str, dict)) or not _is_pair(row):
-            raise TypeError(f"row {number}: expected (source, paraphrase), not {row!r:.60}")
-    return [dict(zip(COLUMNS, row, strict=True)) for row in rows], *COLUMNS
-
-
-def _columns(
-    rows: pa.Table | list[dict[str, Any]], source: str, paraphrase: str
-) -> tuple[Any, Any]:
-    """Returns the two columns as Arrow strings."""
-    found = []
-    for name in (source, paraphrase):
-        if isinstance(rows, list):
-            for number, row in enumerate(rows):
+        for number, row in enumerate(rows):
+            for name in (source, paraphrase):
                 if name not in row:
                     raise ValueError(f"row {number}: no key {name!r}")
-            found.append(pa.array([row[name] for row in rows], pa.string()))
-            continue
-        if name not in rows.column_names:
-            raise ValueError(f"no column {name!r}, it has: {', '.join(rows.column_names)}")
-        kind = rows.schema.field(name).type
-        if not any(is_text(kind) for is_text in TEXT):
-            raise ValueError(f"column {name!r} is of {kind}, not strings")
-        found.append(rows[name].cast(pa.string()))
-    return found[0], found[1]
+        return rows
+    for number, row in enumerate(rows):
+        sides = list(row) if isinstance(row, Iterable) and not isinstance(row, (str, dict)) else []
+        if len(sides) != 2 or not all(side is None or isinstance(side, str) for side in sides):
+            raise TypeError(f"row {number}: expected (source, paraphrase), not {row!r:.60}")
+    return [dict(zip(COLUMNS, row, strict=True)) for row in rows]
 
 
-def _is_pair(row: Any) -> bool:
-    sides = list(row) if isinstance(row, Iterable) else []
-    return len(sides) == 2 and all(side is None or isinstance(side, str) for side in sides)
+def _strings(values: Any, name: str) -> pa.Array:
+    """Returns a column as Arrow strings; warns of rows with half a surrogate pair."""
+    try:
+        column = values if isinstance(values, pa.ChunkedArray) else pa.array(values)
+    except UnicodeEncodeError:
+        texts = [decodable(text) if isinstance(text, str) else None for text in values]
+        for number, (old, new) in enumerate(zip(values, texts, strict=True)):
+            if isinstance(old, str) and old != new:
+                line = f"row {number}: {name} has half a surrogate pair; it is not judged"
+                warnings.warn(line, stacklevel=3)
+        column = pa.array(texts, pa.string())
+    if not any(is_text(column.type) for is_text in TEXT):
+        raise ValueError(f"column {name!r} is of {column.type}, not strings")
+    return column.cast(pa.string())
 
 
 def _library(data: Any) -> str:
@@ -179,27 +158,23 @@ def _library(data: Any) -> str:
 
 
 def _arrow(data: Any) -> pa.Table:
-    if isinstance(data, pa.Table):
-        return data
     if _library(data) == "datasets" and hasattr(data, "with_format"):
         if not hasattr(data, "num_rows") or isinstance(data.num_rows, dict):
             raise TypeError(
                 f"{type(data).__name__}: expected one split; choose it, such as ['train']"
             )
         return data.with_format("arrow")[:]
-    if _library(data) == "pandas" and hasattr(data, "columns"):
-        return pa.Table.from_pandas(data, preserve_index=False)
+    if _library(data) == "polars" and hasattr(data, "collect"):
+        data = data.collect()
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pa.ChunkedArray):
         try:
             return pa.table(data)
         except (TypeError, ValueError):
             pass
-    if hasattr(data, "collect") and _library(data) == "polars":
-        return _arrow(data.collect())
     raise TypeError(f"{type(data).__name__}: expected {TABLES}")
 
 
-def _joined(data: Any, table: pa.Table, judged: pa.Table) -> Any:
+def _joined(data: Any, table: Any, judged: pa.Table) -> Any:
     """Returns data, as its own type, with the judgements appended as columns."""
     library = _library(data)
     if library == "pandas":

@@ -1,4 +1,4 @@
-"""gaixie.score, compare and paraphrase must return each kind of table, with the same judgements."""
+"""gaixie.score and paraphrase must return each kind of table, with the same judgements."""
 
 import numpy as np
 import pandas as pd
@@ -34,6 +34,28 @@ def test_a_list_of_pairs_or_of_dicts() -> None:
     assert named[0]["spscore"] == rows[0]["spscore"]
     assert list(named[0])[:3] == ["a", "b", "id"]
     assert gaixie.score([]) == []
+
+
+def test_two_lists() -> None:
+    expected = gaixie.score(PAIRS)
+    sources, paraphrases = zip(*PAIRS, strict=True)
+    for sides in (
+        (list(sources), list(paraphrases)),
+        (pd.Series(sources), pd.Series(paraphrases, dtype=object)),
+        (pa.array(sources), pa.chunked_array([pa.array(paraphrases)])),
+    ):
+        assert gaixie.score(*sides) == expected
+    with pytest.raises(ValueError, match="2 sources, but 3"):
+        gaixie.score(sources[:2], paraphrases)
+
+
+def test_half_a_surrogate_pair_costs_its_row_alone() -> None:
+    broken = [*PAIRS[:2], ("今天很好。\ud83d", "今天真好。")]
+    frame = pd.DataFrame(broken, columns=["source", "paraphrase"]).assign(id=["\udc00", "b", "c"])
+    for data in (broken, frame):
+        with pytest.warns(UserWarning, match="row 2: source has half"):
+            found = gaixie.score(data)
+        judged(pd.DataFrame(found)[list(OUTPUTS)])
 
 
 def test_pandas_keeps_its_index(frame) -> None:
@@ -97,21 +119,6 @@ def test_a_data_set_of_the_hub(frame) -> None:
 def test_a_mistake_is_said_in_words(data, said) -> None:
     with pytest.raises((TypeError, ValueError), match=said):
         gaixie.score(data)
-
-
-def test_compare(frame) -> None:
-    worse = [(a, b and a) for a, b in PAIRS]
-    found = gaixie.compare(PAIRS, worse)
-    scores = SPScore.load().score([a for a, _ in PAIRS[:2]], [a for a, _ in PAIRS[:2]])
-    row = found.loc["spscore"]
-    assert row["a"] == pytest.approx(EXPECTED[:2, -1].mean())
-    assert row["b"] == pytest.approx(scores.mean())
-    assert row["difference"] == pytest.approx(row["b"] - row["a"])
-    assert row["low"] < row["difference"] < row["high"]
-    same = gaixie.compare(frame.rename(columns={"原句": "source", "改写": "paraphrase"}), worse)
-    pd.testing.assert_frame_equal(same, found)
-    with pytest.raises(ValueError, match="the sources differ: 3 and 2"):
-        gaixie.compare(PAIRS, worse[:2])
 
 
 def test_paraphrase() -> None:

@@ -128,7 +128,7 @@ def _reasons(
             content = say["content"].format(share=f"{pair.content:.0%}")
             own = [*_changes(pair, say)] or [content]
         else:
-            own = [*_odd_spots(pair.b, resources, say)] or [say["stiff"]]
+            own = [*_odd_spots(pair, resources, say)][:ODD_SPOTS] or [say["stiff"]]
         reasons += [f"{say[name]}{colon}{reason}" for reason in dict.fromkeys(own)]
     return reasons
 
@@ -250,11 +250,13 @@ def _missing_facts(pair: Pair) -> tuple[list[facts.Fact], list[facts.Fact]]:
     return facts.missing(*found), facts.missing(*found[::-1])
 
 
-def _odd_spots(b: Sentence, resources: Resources, say: Mapping[str, str]) -> Iterator[str]:
-    for spot in language_model.odd_spots(b.text, resources.language_model, ODD_SPOTS):
+def _odd_spots(pair: Pair, resources: Resources, say: Mapping[str, str]) -> Iterator[str]:
+    """Yields reasons for odd spots of the paraphrase; what the source says too is not its fault."""
+    b = pair.b
+    for spot in language_model.odd_spots(b.text, resources.language_model, len(b.text)):
         start, end = b.whole_words(spot.start, spot.end)
         letters = [place for place in range(start, end) if b.text[place].isalnum()]
-        if letters:
+        if letters and b.text[letters[0] : letters[-1] + 1] not in pair.a.text:
             yield say["odd"].format(text=b.quote(letters[0], letters[-1] + 1))
 
 

@@ -57,6 +57,15 @@ def test_a_number_is_named_once_and_strangers_have_no_order():
     assert "structure: the sentences have too little in common to compare" in found
 
 
+def test_what_the_source_says_too_is_never_called_odd():
+    odd = "这座的的房子，去年产量减少了，他后悔。"
+    low = HIGH | {"fluency": 0.1}
+    assert any("的的" in reason for reason in reasons(SOURCE, odd, low))
+    found = reasons(odd.replace("他", "她"), odd, low)
+    assert not any("的的" in reason for reason in found)
+    assert reasons(odd, odd, low) == ["fluency: it reads less smoothly than the source"]
+
+
 def test_fragments_are_no_words():
     found = reasons("她转过身去，眼泪断了线似的往下掉。", "她转过身来时，眼泪止不住地流了下来。")
     assert not any("地流" in reason for reason in found)

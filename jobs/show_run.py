@@ -105,11 +105,9 @@ def check_files(
 def browse(args: argparse.Namespace) -> int:
     """Serves the page for a run or release until it is stopped."""
     try:
-        from gaixie.service.app import make_app
         from gaixie.service.browsing.pairs import Pairs
         from gaixie.service.browsing.part import BrowsingPart
-        from gaixie.service.processes import serve, warn_of_open_port
-        from gaixie.service.scoring import ScoringPart
+        from gaixie.service.serve import make_service, serve
         from gaixie.service.settings import ServiceSettings, read_tokens
     except ModuleNotFoundError as error:
         raise JobError(missing_package(str(error.name), "browse")) from None
@@ -128,9 +126,8 @@ def browse(args: argparse.Namespace) -> int:
         pairs = Pairs(folder, manifest, shown.add)
     try:
         part = BrowsingPart(pairs, manifest, explainer(manifest.signature, segmenter), settings)
-        application = make_app([part, ScoringPart("core", settings)], settings)
-        warn_of_open_port(args.host, settings.tokens)
-        return serve(lambda: application, args.host, args.port)
+        application = make_service("full", settings, part)
+        return serve(lambda: application, args.host, args.port, tokens=settings.tokens)
     finally:
         pairs.close()
 

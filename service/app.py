@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import hmac
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Response
-from fastapi.responses import FileResponse, HTMLResponse
-from fastapi.security import HTTPBearer
+from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.responses import FileResponse
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from fastapi.staticfiles import StaticFiles
+from starlette.datastructures import MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 
-from gaixie.service import telemetry
-from gaixie.service.guard import Guard, Receive, Send
 from gaixie.service.part import Part
-from gaixie.service.reference import reference
-from gaixie.service.refusals import ERRORS, Refused, add_handlers
+from gaixie.service.refusals import ERRORS, add_handlers
 from gaixie.service.settings import ServiceSettings
 
 PAGE = Path(__file__).parent / "page"
@@ -30,17 +29,17 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-LIMITS = {"max_body", "max_pairs", "max_rows", "max_texts", "max_explained"}
-LIMITS |= {"min_characters", "max_characters"}
-"""Settings that GET /v1/about shows."""
+DOWNLOADS = ("/v1/run/export", "/v1/run/report")
+"""Paths that a browser fetches by itself, with the token in a cookie."""
+COOKIE = "gaixie-token"
 BEARER = HTTPBearer(auto_error=False, description="a token, if the service has any")
-"""For OpenAPI only: Guard checks the token."""
-ABOUT = """Judges Chinese paraphrases with SPScore-zh, and writes some if a model is loaded.
+ABOUT = """Judges Chinese paraphrases with SPScore-zh, and writes some.
 
 If the service has tokens, all of /v1 except /v1/about needs `Authorization: Bearer TOKEN`. Every
 error is `{"error": {"code": "…", "message": "one line"}}`; 429 and 503 say in `Retry-After` when to
 try again. Requests may be repeated: scores are the same again, and so are paraphrases
 drawn with a seed."""
+Message = MutableMapping[str, Any]
 
 
 def make_app(parts: Sequence[Part], settings: ServiceSettings) -> FastAPI:
@@ -52,9 +51,7 @@ def make_app(parts: Sequence[Part], settings: ServiceSettings) -> FastAPI:
             for part in parts:
                 await part.start()
                 stack.push_async_callback(part.stop)
-            app.state.started = True
             yield
-            app.state.started = False
 
     app = FastAPI(
         title="Gaixie 改写",
@@ -66,14 +63,11 @@ def make_app(parts: Sequence[Part], settings: ServiceSettings) -> FastAPI:
         redirect_slashes=False,  # each path has one form
         responses=ERRORS,
     )
-    app.state.started = False
     add_handlers(app)
+    allowed = Depends(_allowing(settings.tokens))
     for part in parts:
-        app.include_router(part.router, tags=[part.name], dependencies=[Depends(BEARER)])
+        app.include_router(part.router, tags=[part.name], dependencies=[allowed])
     _add_common(app, parts, settings)
-    if all(part.name != "paraphrase" for part in parts):
-        _add_no_model(app)
-    app.add_middleware(Guard, settings=settings)
     if settings.cors:
         app.add_middleware(
             CORSMiddleware,
@@ -81,7 +75,7 @@ def make_app(parts: Sequence[Part], settings: ServiceSettings) -> FastAPI:
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type"],
         )
-    app.add_middleware(_Headers)
+    app.add_middleware(_Frame, most=settings.max_body)
     return app
 
 
@@ -93,30 +87,14 @@ def _add_common(app: FastAPI, parts: Sequence[Part], settings: ServiceSettings) 
             "version": app.version,
             "parts": {part.name: part.about() for part in parts},
             "token_needed": bool(settings.tokens),
-            "limits": settings.model_dump(include=LIMITS),
+            "limits": settings.model_dump(exclude={"tokens", "cors"}),
         }
 
     @app.get("/health", tags=["about"])
-    def health() -> dict[str, str]:
-        """Says that this process is alive."""
-        return {"status": "alive"}
-
     @app.get("/ready", tags=["about"])
     def ready() -> dict[str, str]:
-        """Says whether it can answer: everything is loaded, and it is not shutting down."""
-        if not app.state.started or not all(part.ready() for part in parts):
-            raise Refused(503, "not ready", retry_after=1)
+        """Says that this process answers: no request is answered before all is loaded."""
         return {"status": "ready"}
-
-    @app.get("/metrics", tags=["about"], response_class=Response)
-    def metrics() -> Response:
-        """Returns the counters of all processes of this service, for Prometheus."""
-        text, kind = telemetry.exposition()
-        return Response(text, media_type=kind)
-
-    @app.get("/docs", include_in_schema=False)
-    def docs() -> HTMLResponse:
-        return HTMLResponse(reference(app.openapi()))
 
     @app.get("/", include_in_schema=False)
     def page() -> FileResponse:
@@ -129,29 +107,53 @@ def _add_common(app: FastAPI, parts: Sequence[Part], settings: ServiceSettings) 
     app.mount("/page", StaticFiles(directory=PAGE), name="page")
 
 
-def _add_no_model(app: FastAPI) -> None:
-    def no_model() -> None:
-        raise Refused(
-            404, "this service has no model that writes; gaixie serve starts a service with one"
-        )
+def _allowing(tokens: dict[str, str]) -> Callable[..., None]:
+    """Returns a dependency that raises 401 for a request without one of the tokens."""
 
-    app.post("/v1/paraphrase", include_in_schema=False)(no_model)
-    app.get("/v1/models", include_in_schema=False)(no_model)
+    def check(
+        request: Request, bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]
+    ) -> None:
+        given = bearer.credentials if bearer else ""
+        if not bearer and request.url.path in DOWNLOADS:
+            given = request.cookies.get(COOKIE, "")
+        # Compares all tokens, so that the time reveals nothing.
+        known = [hmac.compare_digest(token.encode(), given.encode()) for token in tokens.values()]
+        if tokens and not any(known):
+            wrong = "; this one is wrong" if given else ""
+            raise HTTPException(
+                401, f"a bearer token is needed{wrong}", {"WWW-Authenticate": "Bearer"}
+            )
+
+    return check
 
 
-class _Headers:
-    """Adds HEADERS to every response."""
+class _Frame:
+    """Adds HEADERS to every answer, and refuses a body of more bytes than most."""
 
-    def __init__(self, app: Any):
-        self.app = app
+    def __init__(self, app: Any, most: int):
+        self.app, self.most = app, most
 
-    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        async def with_headers(message: Any) -> None:
+    async def __call__(
+        self,
+        scope: Message,
+        receive: Callable[[], Awaitable[Message]],
+        send: Callable[[Message], Awaitable[None]],
+    ) -> None:
+        size = 0
+
+        async def limited() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > self.most:
+                raise HTTPException(413, f"the body has more than {self.most:,} bytes")
+            return message
+
+        async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                there = {name for name, _ in message.get("headers", ())}
-                own = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-                added = [(name, value) for name, value in own if name not in there]
-                message["headers"] = [*message.get("headers", ()), *added]
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
-        await self.app(scope, receive, with_headers)
+        await self.app(scope, limited, with_headers)

@@ -2,19 +2,21 @@
 
 A longest common subsequence of words is ``same``. Other words that both sentences have were
 ``moved``. Of the rest, words with nearly the same meaning by their vectors, or one number written
-in two ways, were ``replaced``, matched nearest first. All others are ``lost`` or ``added``.
+in two ways, were ``replaced``, matched nearest first; so were as many words, few, between the same
+neighbours. All others are ``lost`` or ``added``.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
-from typing import Literal, TypedDict
+from typing import Literal
 
 import numpy as np
 from rapidfuzz.distance import LCSseq
+from typing_extensions import TypedDict
 
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.meaning.vectors import cosines
@@ -26,6 +28,8 @@ Kind = Literal["same", "moved", "replaced", "added", "lost"]
 
 NEAR = 0.6
 """Cosine above which one word counts as replacing another, as in the metric's features."""
+FEW = 3
+"""The most words that count as replaced by as many others in the same place."""
 LIGHT = frozenset("的了着过地得之在是和与及或而且并也都就还又把被将对为以于从向到等这那其")
 """Function words, which move with everything, so they never count as moved or replaced."""
 
@@ -48,12 +52,31 @@ class Changes(TypedDict):
 
 def changes(source: str, paraphrase: str, segmenter: Segmenter) -> Changes:
     """Returns what changed. The texts of each side, joined, are the sentence as it was written."""
-    texts = [normalise(source), normalise(paraphrase)]
-    (a, values_a), (b, values_b) = (_with_numbers(words) for words in segmenter.cut(texts))
+    a, b = segmenter.cut([normalise(source), normalise(paraphrase)])
+    (a, values_a), (b, values_b) = _with_numbers(_cut_like(a, b)), _with_numbers(_cut_like(b, a))
     kinds, partners = _matched(a, b, values_a, values_b)
-    found = _segments(a, b, kinds, partners)
-    for side, written in (("source", source), ("paraphrase", paraphrase)):
-        _as_written(found[side], written)  # type: ignore[literal-required]
+    back = {j: i for i, j in partners.items()}
+    kinds_a: list[Kind] = [kinds.get(i, "lost") for i in range(len(a))]
+    kinds_b: list[Kind] = [kinds[back[j]] if j in back else "added" for j in range(len(b))]
+    runs_a, runs_b = _runs(kinds_a, partners), _runs(kinds_b, back)
+    segments_a = _segments(a, kinds_a, runs_a, partners, runs_b)
+    segments_b = _segments(b, kinds_b, runs_b, back, runs_a)
+    _as_written(segments_a, source)
+    _as_written(segments_b, paraphrase)
+    return {"source": segments_a, "paraphrase": segments_b}
+
+
+def _cut_like(words: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Cuts a word where the other sentence has a part of it as a word: 出席会议 beside 会议."""
+    parts = {other for other in others if len(other) > 1}
+    found: list[str] = []
+    for word in words:
+        for k in range(1, len(word)):
+            if word not in parts and (word[:k] in parts or word[k:] in parts):
+                found += [word[:k], word[k:]]
+                break
+        else:
+            found.append(word)
     return found
 
 
@@ -88,21 +111,21 @@ def _matched(
     """Returns the kind and the paraphrase's word for each word of the source that has one."""
     kinds: dict[int, Kind] = {}
     partners: dict[int, int] = {}
-    for step in LCSseq.opcodes(list(a), list(b)):
-        if step.tag == "equal":
-            for k in range(step.src_end - step.src_start):
-                kinds[step.src_start + k], partners[step.src_start + k] = (
-                    "same",
-                    step.dest_start + k,
-                )
+
+    def match(kind: Kind, i: int, j: int) -> None:
+        kinds[i], partners[i] = kind, j
+
+    for block in LCSseq.opcodes(list(a), list(b)):
+        if block.tag == "equal":
+            for k in range(block.src_end - block.src_start):
+                match("same", block.src_start + k, block.dest_start + k)
     _drop_strays(a, kinds, partners)
-    left_a, left_b = _left(a, partners), _left(b, partners.values())
     places = defaultdict(list)
-    for j in left_b:
+    for j in _left(b, partners.values()):
         places[b[j]].append(j)
-    for i in left_a:
+    for i in _left(a, partners):
         if places[a[i]]:
-            kinds[i], partners[i] = "moved", places[a[i]].pop(0)
+            match("moved", i, places[a[i]].pop(0))
     left_a, left_b = _left(a, partners), _left(b, partners.values())
     if left_a and left_b:
         near = cosines([a[i] for i in left_a], [b[j] for j in left_b], Resources.load().vectors)
@@ -113,7 +136,15 @@ def _matched(
         for row, column in sorted(np.argwhere(near > NEAR).tolist(), key=lambda at: -near[*at]):
             i, j = left_a[row], left_b[column]
             if i not in partners and j not in partners.values():
-                kinds[i], partners[i] = "replaced", j
+                match("replaced", i, j)
+    anchors = [(i, j) for i, j in sorted(partners.items()) if kinds[i] == "same"]
+    for (i, j), (next_i, next_j) in pairwise([(-1, -1), *anchors, (len(a), len(b))]):
+        gap_a = [k for k in _left(a, partners) if i < k < next_i]
+        gap_b = [k for k in _left(b, partners.values()) if j < k < next_j]
+        numbers = {*gap_a} & {*values_a} or {*gap_b} & {*values_b}
+        if len(gap_a) == len(gap_b) <= FEW and not numbers:
+            for one, other in zip(gap_a, gap_b, strict=True):
+                match("replaced", one, other)
     return kinds, partners
 
 
@@ -132,50 +163,16 @@ def _drop_strays(a: Sequence[str], kinds: dict[int, Kind], partners: dict[int, i
 
 
 def _left(words: Sequence[str], taken: Iterable[int]) -> list[int]:
-    """Returns the indices of words that may still have a partner."""
-    known = set(taken)
-    return [k for k, word in enumerate(words) if k not in known and _is_content(word)]
+    """Returns the indices of content words that have no partner yet."""
+    known = {*taken}
+    return [
+        k
+        for k, word in enumerate(words)
+        if k not in known and word not in LIGHT and any(character.isalnum() for character in word)
+    ]
 
 
-def _is_content(word: str) -> bool:
-    return word not in LIGHT and any(character.isalnum() for character in word)
-
-
-def _segments(
-    a: Sequence[str], b: Sequence[str], kinds: dict[int, Kind], partners: dict[int, int]
-) -> Changes:
-    """Joins words into segments: neighbours of one kind that are neighbours on both sides."""
-    back = {j: i for i, j in partners.items()}
-    kinds_a: list[Kind] = [kinds.get(i, "lost") for i in range(len(a))]
-    kinds_b: list[Kind] = [kinds[back[j]] if j in back else "added" for j in range(len(b))]
-    runs_a, runs_b = _runs(kinds_a, partners), _runs(kinds_b, back)
-    first_a, first_b = (
-        {run[0]: number for number, run in enumerate(runs)} for runs in (runs_a, runs_b)
-    )
-
-    def side(
-        words: Sequence[str],
-        runs: list[list[int]],
-        own: list[Kind],
-        others: dict[int, int],
-        first: dict[int, int],
-    ) -> list[Segment]:
-        return [
-            {
-                "text": "".join(words[run[0] : run[-1] + 1]),
-                "kind": own[run[0]],
-                "partner": first[others[run[0]]] if run[0] in others else None,
-            }
-            for run in runs
-        ]
-
-    return {
-        "source": side(a, runs_a, kinds_a, partners, first_b),
-        "paraphrase": side(b, runs_b, kinds_b, back, first_a),
-    }
-
-
-def _runs(kinds: Sequence[Kind], others: dict[int, int]) -> list[list[int]]:
+def _runs(kinds: Sequence[Kind], others: Mapping[int, int]) -> list[list[int]]:
     """Returns all indices, cut where the kind changes or partners are not consecutive."""
     runs: list[list[int]] = []
     for k, kind in enumerate(kinds):
@@ -185,3 +182,22 @@ def _runs(kinds: Sequence[Kind], others: dict[int, int]) -> list[list[int]]:
         else:
             runs.append([k])
     return runs
+
+
+def _segments(
+    words: Sequence[str],
+    kinds: Sequence[Kind],
+    runs: list[list[int]],
+    partners: Mapping[int, int],
+    other_runs: list[list[int]],
+) -> list[Segment]:
+    """Joins the words of each run. A run's partner is the run that begins with its partner."""
+    number_of = {run[0]: number for number, run in enumerate(other_runs)}
+    return [
+        {
+            "text": "".join(words[run[0] : run[-1] + 1]),
+            "kind": kinds[run[0]],
+            "partner": number_of[partners[run[0]]] if run[0] in partners else None,
+        }
+        for run in runs
+    ]

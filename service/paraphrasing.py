@@ -1,30 +1,37 @@
-"""Serves POST /v1/paraphrase and GET /v1/models, for the shipped edits or a trained model."""
+"""Serves POST /v1/paraphrase: candidates, judged by the metric, best first."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Sequence
+import secrets
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from fastapi import Request, Response
+from fastapi import APIRouter, HTTPException, Request, Response
 from pydantic import Field, model_validator
 
-from gaixie.service.part import QueuedPart, json_response
-from gaixie.service.refusals import Refused
-from gaixie.service.scoring import Judgements, Text, with_reasons
+from gaixie.service.batching import Batcher
+from gaixie.service.part import Part, json_response, while_connected
+from gaixie.service.scoring import BOUNDS, Judgements, Text, verdict, with_reasons
 from gaixie.service.settings import ServiceSettings
-from gaixie.udfs.paraphrase.paraphraser import DEGREES
-from gaixie.udfs.spscore import SPScore
+from gaixie.udfs.paraphrase.card import card
+from gaixie.udfs.paraphrase.paraphraser import DEGREES, Paraphraser, Wanted
+from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.storage.settings import Strict
 from gaixie.udfs.text.normalise import is_han, normalise
 from gaixie.udfs.text.segmenters import load_segmenter
 
-WAIT = 0.01
-"""Seconds that a text waits for others; a batch takes many times as long."""
-TERMS = 16
+BATCH, WAIT = 64, 0.01
+"""Texts of a batch; seconds that a text waits for others."""
+COST = 100
+"""Pairs as which a text counts in the queue."""
+TERMS, MOST = 16, 12
+"""The most terms to keep, and candidates of a text."""
 SEEDS = 2**31
-Why = Literal["empty", "undecodable", "too_long", "nothing_good_enough"]
+Write = Callable[[Sequence[str], Wanted], list[list[str]]]
+"""Returns the candidates of each text."""
+Why = Literal["empty", "undecodable", "too_long", "no_han", "nothing_good_enough"]
 
 
 class ParaphraseRequest(Strict):
@@ -36,9 +43,12 @@ class ParaphraseRequest(Strict):
     texts: list[Text] | None = Field(
         default=None, min_length=1, description="several, instead of text"
     )
-    n: int = Field(default=3, ge=1, le=100, description="maximum candidates of a text")
-    degree: int | None = Field(
-        default=None, ge=1, le=DEGREES, description="degree of change, 1 (light) to 5 (a rewrite)"
+    n: int = Field(default=3, ge=1, le=MOST, description="maximum candidates of a text")
+    degree: int = Field(
+        default=DEGREES,
+        ge=1,
+        le=DEGREES,
+        description="degree of change, 1 (light) to 5 (a rewrite)",
     )
     seed: int | None = Field(
         default=None, ge=0, lt=SEEDS, description="the same seed draws the same candidates"
@@ -64,179 +74,163 @@ class CandidateOut(Judgements):
     """A candidate and its judgements."""
 
     text: str = Field(description="the candidate")
-    entities_kept: float | None = Field(
-        ge=0,
-        le=100,
-        description="per cent of the text's; null if it has none, or the model is edits",
-    )
-    log_probability: float | None = Field(
-        description="mean over the tokens, by the model; null if the model is edits"
-    )
 
 
 class Dropped(Strict):
     copies: int = Field(description="candidates identical to the text")
     lost_a_kept_term: int = Field(description="candidates without a term that must not change")
-    no_chinese: int = Field(description="candidates without a Chinese character")
+    no_paraphrase: int = Field(
+        description="candidates that change next to nothing, or mean something else"
+    )
 
 
 class ParaphraseResult(Strict):
     source: str = Field(description="the text")
-    degree: int | None = Field(description="the requested degree")
-    candidates: list[CandidateOut] = Field(description="best first")
+    candidates: list[CandidateOut] = Field(description="by their score, best first")
     dropped: Dropped = Field(description="numbers of candidates left out, by reason")
     absent: list[str] = Field(description="terms to keep that the text does not have")
-    reason: Why | None = Field(description="why there is no candidate, if known")
+    reason: Why | None = Field(description="why there is no candidate")
 
 
 class ParaphraseAnswer(Strict):
-    model: str = Field(description="the name of the model")
+    model: str = Field(description="the name of what writes")
     signature: str = Field(description="only scores with the same signature are comparable")
     results: list[ParaphraseResult] = Field(description="one for each text, in order")
 
 
-class ModelOut(Strict):
-    name: str = Field(description="edits, or the folder of a trained model")
-    kind: Literal["edits", "transformers", "ctranslate2"] = Field(description="its engine")
-    weights: int | None = Field(description="their number; null if the engine does not say")
-    degrees: bool = Field(description="whether it supports degrees of change")
-    signature: str = Field(description="signature of the metric that judges its candidates")
-    card: str = Field(description="the first paragraph of its card, if it has one")
-    card_zh: str = Field(description="the same in Chinese, if it has one")
-
-
-class ModelsAnswer(Strict):
-    models: list[ModelOut] = Field(description="the models of this service")
-
-
 class Asked(NamedTuple):
-    """The settings that texts must share to be written in one batch."""
+    """What texts must share to be written in one batch."""
 
     n: int
-    degree: int | None
+    degree: int
     keep: tuple[str, ...]
     options: tuple[bool, bool]
     """(explain, changes)."""
     seed: int | None
-    own: int
-    """A number of its own for a request with a seed, else 0: draws depend on the whole batch."""
+    number: int
+    """Different for each request with a seed, else 0: a model's draws depend on the batch."""
 
 
-class Writer:
-    """Writes candidates. Threads call its methods, one at a time."""
+class ParaphrasingPart(Part):
+    """A paraphraser that many requests share."""
 
-    most = 1
-    """The most candidates of a text."""
-    degrees = 0
-    """How many degrees of change it supports; 0 for none."""
-    batch_size = 32
+    name = "paraphrase"
 
-    def __init__(self, tier: str, max_characters: int):
-        self.tier, self.max_characters, self.signature = tier, max_characters, ""
+    def __init__(
+        self, tier: str, settings: ServiceSettings, load: Callable[[], Write] | None = None
+    ):
+        """load: loads what writes, by default the paraphraser that ships."""
+        self.tier, self.settings, self._load_writer = tier, settings, load or shipped
+        self.router = APIRouter(prefix="/v1")
+        self.router.post("/paraphrase", response_model=ParaphraseAnswer)(self.paraphrase)
+        self._numbers = itertools.count(1)
 
-    def load(self) -> None:
-        """Loads all that it needs, and writes once."""
+    async def start(self) -> None:
+        await asyncio.to_thread(self._load)
+        queue = max(1, self.settings.queue // COST)
+        self._batcher = Batcher(self.write, most=BATCH, queue=queue, wait=WAIT)
+
+    async def stop(self) -> None:
+        await self._batcher.close()
+
+    def _load(self) -> None:
         self.spscore, self.segmenter = SPScore.load(self.tier), load_segmenter()
         self.signature = self.spscore.signature(self.segmenter)
-        self.load_model()
-        degree = 1 if self.degrees else None
-        self.write(Asked(1, degree, (), (False, False), None, 0), ["今天天气很好，我们去公园吧。"])
+        self._write = self._load_writer()
+        self.write(Asked(1, 1, (), (False, False), None, 0), ["今天天气很好，我们去公园吧。"])
 
-    def load_model(self) -> None:
-        """Loads the model."""
-        raise NotImplementedError
+    def about(self) -> dict[str, Any]:
+        words = card()
+        named = {"name": "edits", "card": words["en"], "card_zh": words["zh"]}
+        limits = {"n": MOST, "degrees": DEGREES, "texts": self.settings.max_texts}
+        return {**named, **limits, "signature": self.signature}
 
     def write(self, asked: Asked, texts: list[str]) -> list[dict[str, Any]]:
         """Returns a ParaphraseResult for each text."""
-        raise NotImplementedError
+        seed = secrets.randbelow(SEEDS) if asked.seed is None else asked.seed
+        reasons = [self._unfit(text) for text in texts]
+        fit = ["" if why else text for text, why in zip(texts, reasons, strict=True)]
+        found = self._write(fit, Wanted(asked.degree, asked.n, asked.keep, seed))
+        return [
+            self._result(asked, text, [] if why else candidates, why)
+            for text, candidates, why in zip(texts, found, reasons, strict=True)
+        ]
 
-    def described(self) -> dict[str, Any]:
-        """Returns a ModelOut."""
-        raise NotImplementedError
-
-    def unfit(self, text: str) -> Why | None:
+    def _unfit(self, text: str) -> Why | None:
         """Returns why nothing can be written of a text."""
         if not normalise(text):
             return "empty"
-        if any("\ud800" <= one <= "\udfff" or one == "\ufffd" for one in text):
+        if "\ufffd" in text:
             return "undecodable"
-        return "too_long" if len(text) > self.max_characters else None
+        if not any(is_han(ord(character)) for character in text):
+            return "no_han"
+        return "too_long" if len(text) > self.settings.max_characters else None
 
-    def result(
-        self, asked: Asked, source: str, found: Sequence[dict[str, Any]], reason: Why | None
+    def _result(
+        self, asked: Asked, source: str, found: Sequence[str], reason: Why | None
     ) -> dict[str, Any]:
-        """Returns the ParaphraseResult of a text. found: its candidates, the best first."""
-        own = normalise(source)
-        others = [one for one in found if normalise(one["text"]) != own]
-        chinese = [
-            one for one in others if any(is_han(ord(character)) for character in one["text"])
+        """Returns the ParaphraseResult of a text and its candidates."""
+        normal = normalise(source)
+        different = [text for text in found if normalise(text) != normal]
+        kept = [text for text in different if not _lost(asked.keep, normal, text)]
+        outputs = self.spscore.outputs([source] * len(kept), kept).astype(float).tolist()
+        judged = [
+            {"text": text, **dict(zip(OUTPUTS, row, strict=True))}
+            for text, row in zip(kept, outputs, strict=True)
         ]
-        kept = [one for one in chinese if not _lost(asked.keep, own, one["text"])]
-        candidates = kept[: asked.n]
+        for candidate in judged:
+            candidate["verdict"] = verdict(candidate)
+        good = [one for one in judged if _is_paraphrase(one)]
+        candidates = sorted(good, key=lambda one: -one["spscore"])[: asked.n]
         pairs = [(source, str(one["text"])) for one in candidates]
         with_reasons(pairs, candidates, asked.options, self.spscore, self.segmenter)
         return {
             "source": source,
-            "degree": asked.degree,
             "candidates": candidates,
             "dropped": {
-                "copies": len(found) - len(others),
-                "lost_a_kept_term": len(chinese) - len(kept),
-                "no_chinese": len(others) - len(chinese),
+                "copies": len(found) - len(different),
+                "lost_a_kept_term": len(different) - len(kept),
+                "no_paraphrase": len(judged) - len(good),
             },
-            "absent": [term for term in asked.keep if normalise(term) not in own],
-            "reason": reason,
+            "absent": [term for term in asked.keep if normalise(term) not in normal],
+            "reason": reason or (None if candidates else "nothing_good_enough"),
         }
 
-
-def _lost(terms: Sequence[str], source: str, text: str) -> bool:
-    """Tells whether a text has one of the terms less often than its normalised source."""
-    own = normalise(text)
-    return any(own.count(term) < source.count(term) for term in map(normalise, terms) if term)
-
-
-class ParaphrasingPart(QueuedPart):
-    """A writer that many requests share."""
-
-    name = "paraphrase"
-
-    cost = 100
-
-    def __init__(self, writer: Writer, settings: ServiceSettings):
-        super().__init__(settings)
-        self.writer = writer
-        self.router.post("/paraphrase", response_model=ParaphraseAnswer)(self.paraphrase)
-        self.router.get("/models", response_model=ModelsAnswer)(self.models)
-        self._numbers = itertools.count(1)
-
-    async def start(self) -> None:
-        await asyncio.to_thread(self.writer.load)
-        self.open_queue(self.writer.write, 2 * self.writer.batch_size, WAIT, len)
-
-    def about(self) -> dict[str, Any]:
-        most, own = self.settings.max_texts, self.writer
-        return {**own.described(), "n": own.most, "degrees": own.degrees, "texts": most}
-
-    def models(self) -> ModelsAnswer:
-        """Lists the models of this service."""
-        return ModelsAnswer(models=[ModelOut(**self.writer.described())])
-
     async def paraphrase(self, request: Request, given: ParaphraseRequest) -> Response:
-        """Writes candidates for each text, judged and in the order of the service's ranking.
+        """Writes candidates for each text, judged, best first.
 
-        Copies of the text and candidates that lost a term to keep are left out and counted.
+        Candidates that change nothing, lost a term to keep or are no paraphrase are left out and
+        counted.
         """
         texts = [given.text] if given.text is not None else given.texts or []
         most = self.settings.max_texts
         if len(texts) > most:
-            raise Refused(413, f"{len(texts):,} texts: at most {most:,} a request")
-        if given.n > (pool := self.writer.most):
-            raise Refused(422, f"n: at most {pool} candidates, not {given.n}")
-        if given.degree and not 1 <= given.degree <= self.writer.degrees:
-            raise Refused(422, "degree: this model does not support degrees of change")
-        own = next(self._numbers) if given.seed is not None else 0
+            raise HTTPException(413, f"{len(texts):,} texts: at most {most:,} a request")
+        number = next(self._numbers) if given.seed is not None else 0
         keep, options = tuple(sorted(given.keep)), (given.explain, given.changes)
-        key = Asked(given.n, given.degree, keep, options, given.seed, own)
-        results = await self.worked_on(request, key, texts)
-        answer = {"model": self.writer.described()["name"], "signature": self.writer.signature}
-        return json_response(answer | {"results": results})
+        asked = Asked(given.n, given.degree, keep, options, given.seed, number)
+        work = self._batcher.submit(asked, texts, self.settings.timeout)
+        results = await while_connected(request, work)
+        answer = {"model": self.about()["name"], "signature": self.signature, "results": results}
+        return json_response(answer)
+
+
+def shipped() -> Write:
+    """Loads the paraphraser that ships with the package."""
+    paraphraser = Paraphraser.load()
+
+    def write(texts: Sequence[str], wanted: Wanted) -> list[list[str]]:
+        return [[one.text for one in found] for found in paraphraser(texts, wanted)]
+
+    return write
+
+
+def _is_paraphrase(candidate: dict[str, Any]) -> bool:
+    # NaN, which no text with Chinese has, is no paraphrase either.
+    return candidate["spscore"] >= BOUNDS[0] and candidate["verdict"] != "other_meaning"
+
+
+def _lost(terms: Sequence[str], source: str, text: str) -> bool:
+    """Tells whether a text has one of the terms less often than its normalised source."""
+    normal = normalise(text)
+    return any(normal.count(term) < source.count(term) for term in map(normalise, terms) if term)

@@ -1,38 +1,48 @@
-"""Serves SPScore-zh of sentence pairs over HTTP: POST /v1/score and /v1/score-table."""
+"""Serves SPScore-zh of sentence pairs over HTTP: POST /v1/score, /v1/score-table, /v1/table-facts."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
-from fastapi import Query, Request, Response
+from fastapi import APIRouter, HTTPException, Query, Request, Response
+from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, Field
 
-from gaixie.service.changes import changes
-from gaixie.service.part import QueuedPart, json_response
-from gaixie.service.refusals import Refused
+from gaixie.service.batching import Batcher
+from gaixie.service.changes import Changes, changes
+from gaixie.service.part import Part, json_response, while_connected
 from gaixie.service.settings import ServiceSettings
-from gaixie.service.synonyms import rewordings
 from gaixie.service.tables import ENCODINGS, XLSX, Table, read_table
 from gaixie.udfs.meaning.explain import explain_pairs
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.spscore.validated import validated_features
 from gaixie.udfs.storage.settings import Strict
+from gaixie.udfs.text.normalise import decodable
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 from gaixie.udfs.text.validate import REASONS
 
-MOST = 2_000
-"""Pairs of a batch: a tenth of a second on one core."""
+MOST, MOST_ENCODED = 2_000, 32
+"""Pairs of a batch, for about a second: of most tiers, of tier full."""
 DECIMALS = 6
 """Decimals of a score in an answer; the metric's own scores have seven digits."""
-Pair = tuple[str, str]
 BAD = "去年他花了３０００元买下这座房子，没有后悔。", "这座的的房子，去年产量减少了，他后悔。"
 """A pair whose every judgement is low."""
+Verdict = Literal[
+    "no_paraphrase", "other_meaning", "near_copy", "poor", "light", "clear", "thorough"
+]
+LEVELS: tuple[Verdict, ...] = ("no_paraphrase", "poor", "light", "clear", "thorough")
+BOUNDS = (0.1, 0.3, 0.5, 0.75)
+"""Scores at which the raters' levels begin, but the lowest."""
+SAME_MEANING, LITTLE_CHANGE = 0.5, 0.3
+"""Meaning below which a poor pair has another one; structure and synonyms of a near-copy."""
+Pair = tuple[str, str]
 Options = tuple[bool, bool]
 """(explain, changes)."""
 Encoding = Annotated[
@@ -46,25 +56,9 @@ Column = Annotated[
     str | None,
     Query(description="name of its column; detected if not given: source, 原句, 原文, 改写, …"),
 ]
-
-
-def characters(text: str) -> str:
-    """Returns the text if it is valid: JSON can hold lone surrogates, which no encoding can."""
-    if "\0" in text:
-        raise ValueError("contains a NUL character")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError("contains an unpaired surrogate") from None
-    return text
-
-
-Text = Annotated[str, AfterValidator(characters)]
-"""A sentence, or another text, of a request."""
-
-
+Text = Annotated[str, AfterValidator(decodable)]
+"""A sentence, or another text, of a request; half a surrogate pair makes it undecodable."""
 Judged = Annotated[float | None, Field(ge=0, le=1)]
-KINDS = Literal["same", "moved", "replaced", "added", "lost"]
 
 
 class PairIn(Strict):
@@ -74,8 +68,7 @@ class PairIn(Strict):
         description="the original sentence", examples=["市图书馆将于下周二举办古籍修复体验活动。"]
     )
     paraphrase: Text = Field(
-        description="its paraphrase",
-        examples=["下周二，市图书馆会办一场修复古籍的体验活动。"],
+        description="its paraphrase", examples=["下周二，市图书馆会办一场修复古籍的体验活动。"]
     )
 
 
@@ -85,19 +78,6 @@ class ScoreRequest(Strict):
     changes: bool = Field(
         default=False, description="mark what was moved, replaced, added and lost"
     )
-
-
-class Segment(Strict):
-    text: str = Field(description="part of the sentence")
-    kind: KINDS = Field(description="same on both sides, or what happened to it")
-    partner: int | None = Field(
-        description="index of the segment on the other side that it was or became, if any"
-    )
-
-
-class Changed(Strict):
-    source: list[Segment] = Field(description="its segments; joined, they are the sentence")
-    paraphrase: list[Segment] = Field(description="likewise")
 
 
 class Judgements(Strict):
@@ -110,10 +90,11 @@ class Judgements(Strict):
     spscore: Judged = Field(
         description="one score for all four, fitted to ratings by a language model"
     )
+    verdict: Verdict | None = Field(description="the scores in a word")
     reasons: list[str] | None = Field(
         default=None, description="with explain: reasons for low judgements"
     )
-    changes: Changed | None = Field(default=None, description="with changes: what changed")
+    changes: Changes | None = Field(default=None, description="with changes: what changed")
 
 
 class Score(Judgements):
@@ -130,24 +111,6 @@ class ScoreAnswer(Strict):
     scores: list[Score] = Field(description="one for each pair, in order")
 
 
-class AlternativesRequest(PairIn):
-    """A word of a paraphrase, by its place."""
-
-    start: int = Field(ge=0, description="of the word in the paraphrase, in characters from 0")
-    end: int = Field(ge=1, description="just after its last character")
-
-
-class Alternative(Strict):
-    text: str = Field(description="what may replace the word")
-    paraphrase: str = Field(description="the paraphrase with it")
-    spscore: Judged = Field(description="the score of the paraphrase with it")
-    difference: float = Field(description="from the score of the unchanged paraphrase")
-
-
-class AlternativesAnswer(Strict):
-    alternatives: list[Alternative] = Field(description="best first")
-
-
 class TableFacts(Strict):
     """What was detected in a table; null if nothing was."""
 
@@ -158,34 +121,35 @@ class TableFacts(Strict):
     rows: int = Field(ge=0, description="number of rows below the header")
 
 
-class ScoringPart(QueuedPart):
+class ScoringPart(Part):
     """Scores with SPScore-zh of a tier; many requests share the model."""
 
     name = "score"
 
     def __init__(self, tier: str, settings: ServiceSettings):
-        super().__init__(settings)
-        self.tier = tier
+        self.tier, self.settings = tier, settings
+        self.router = APIRouter(prefix="/v1")
         add = self.router.post
         add("/score", response_model=ScoreAnswer)(self.score)
-        add("/alternatives", response_model=AlternativesAnswer)(self.alternatives)
         kinds = ("text/csv", "text/tab-separated-values", XLSX)
         content = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in kinds}
         body = {"requestBody": {"required": True, "content": content}}
-        answers: dict[int | str, dict[str, Any]] = {
-            200: {"content": {kind: {} for kind in kinds[:2]}}
-        }
-        add("/score-table", response_class=Response, responses=answers, openapi_extra=body)(
+        csv: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {}}}}
+        add("/score-table", response_class=Response, responses=csv, openapi_extra=body)(
             self.score_table
         )
         add("/table-facts", response_model=TableFacts, openapi_extra=body)(self.table_facts)
 
     async def start(self) -> None:
         await asyncio.to_thread(self._load)
-        self.open_queue(self.judge, MOST)
+        self._batcher = Batcher(self.judge, most=self._most, queue=self.settings.queue)
+
+    async def stop(self) -> None:
+        await self._batcher.close()
 
     def _load(self) -> None:
         self.spscore, self.segmenter = SPScore.load(self.tier), load_segmenter()
+        self._most = MOST_ENCODED if self.spscore.tier == "full" else MOST
         self.signature = self.spscore.signature(self.segmenter)
         self.judge((True, True), [BAD])  # reads every table that reasons need
 
@@ -196,10 +160,9 @@ class ScoringPart(QueuedPart):
         """Returns a Score for each pair. Pairs that the scoring job would quarantine are not
         judged, except short ones.
         """
-        sources, paraphrases = zip(*pairs, strict=True)
         codes, fit, values = validated_features(
-            pa.array(sources, pa.string()),
-            pa.array(paraphrases, pa.string()),
+            pa.array([source for source, _ in pairs], pa.string()),
+            pa.array([paraphrase for _, paraphrase in pairs], pa.string()),
             self.spscore,
             self.segmenter,
             self.settings.min_characters,
@@ -209,14 +172,13 @@ class ScoringPart(QueuedPart):
         outputs = np.full((len(pairs), len(OUTPUTS)), None, object)
         outputs[fit] = self.spscore.predict(values).astype(np.float64).round(DECIMALS)
         reasons = np.array([None, *REASONS], object)[codes]
-        names = (*OUTPUTS, "reason")
-        answers: list[dict[str, Any]] = [
-            dict(zip(names, (*row, reason), strict=True))
-            for row, reason in zip(outputs.tolist(), reasons, strict=True)
-        ]
+        answers = [dict(zip(OUTPUTS, row, strict=True)) for row in outputs.tolist()]
+        for answer, reason in zip(answers, reasons, strict=True):
+            answer |= {"verdict": verdict(answer), "reason": reason}
+        places = np.flatnonzero(fit)
         with_reasons(
-            [pair for pair, own in zip(pairs, fit, strict=True) if own],
-            [answer for answer, own in zip(answers, fit, strict=True) if own],
+            [pairs[place] for place in places],
+            [answers[place] for place in places],
             options,
             self.spscore,
             self.segmenter,
@@ -227,33 +189,17 @@ class ScoringPart(QueuedPart):
         """Judges pairs: how much structure and words changed, whether the meaning was kept, and
         whether the paraphrase reads well.
         """
-        most = self.settings.max_pairs
-        if len(given.pairs) > most:
-            raise Refused(413, f"{len(given.pairs):,} pairs: at most {most:,} a request")
-        most = self.settings.max_explained
-        if (given.explain or given.changes) and len(given.pairs) > most:
-            raise Refused(
-                413, f"{len(given.pairs):,} pairs: at most {most:,} with explain or changes"
-            )
+        count, limits = len(given.pairs), self.settings
+        if count > limits.max_pairs:
+            raise HTTPException(413, f"{count:,} pairs: at most {limits.max_pairs:,} a request")
+        if (given.explain or given.changes) and count > limits.max_explained:
+            most = limits.max_explained
+            raise HTTPException(413, f"{count:,} pairs: at most {most:,} with explain or changes")
         pairs = [(pair.source, pair.paraphrase) for pair in given.pairs]
-        scores = await self.worked_on(request, (given.explain, given.changes), pairs)
+        options = given.explain, given.changes
+        work = self._batcher.submit(options, pairs, limits.timeout)
+        scores = await while_connected(request, work)
         return json_response({"signature": self.signature, "scores": scores})
-
-    async def alternatives(self, request: Request, given: AlternativesRequest) -> Response:
-        """Offers alternatives to a word of a paraphrase, from a lexicon, with the effect of each
-        on the score.
-        """
-        found = rewordings(given.paraphrase, given.start, given.end, given.source)
-        pairs = [(given.source, text) for text in (given.paraphrase, *(own for _, own in found))]
-        now, *scores = await self.worked_on(request, (False, False), pairs)
-        alternatives = [
-            {"text": word, "paraphrase": text, "spscore": own["spscore"]}
-            | {"difference": round(own["spscore"] - (now["spscore"] or 0), DECIMALS)}
-            for (word, text), own in zip(found, scores, strict=True)
-            if own["spscore"] is not None
-        ]
-        alternatives.sort(key=lambda own: -own["spscore"])
-        return json_response({"alternatives": alternatives})
 
     async def score_table(
         self,
@@ -264,20 +210,25 @@ class ScoringPart(QueuedPart):
     ) -> Response:
         """Judges the pairs of a CSV, TSV or XLSX file.
 
-        Returns all its columns, followed by the judgements, spscore and reason: as CSV in UTF-8,
-        or as TSV if that is the Content-Type of the request.
+        Streams all its columns, followed by the judgements, spscore and reason, as CSV in UTF-8.
         """
         table = await self._table(request, encoding, source, paraphrase)
         pairs = table.pairs()
         if not pairs:
-            raise Refused(422, "no rows below the header")
-        scores = await self.worked_on(request, (False, False), pairs)
-        kind = "text/tab-separated-values" if table.delimiter == "\t" else "text/csv"
+            raise HTTPException(422, "no rows below the header")
         headers = {"X-Signature": self.signature, "X-Encoding": table.encoding}
         for side in ("source", "paraphrase"):
             headers[f"X-Column-{side.title()}"] = quote(getattr(table, side))
-        text = table.scored(scores)
-        return Response(text, media_type=f"{kind}; charset=utf-8", headers=headers)
+        return StreamingResponse(
+            self._scored(table, pairs), media_type="text/csv; charset=utf-8", headers=headers
+        )
+
+    async def _scored(self, table: Table, pairs: list[Pair]) -> AsyncIterator[str]:
+        yield table.head()
+        for start in range(0, len(pairs), self._most):
+            part = pairs[start : start + self._most]
+            scores = await self._batcher.submit((False, False), part, self.settings.timeout)
+            yield table.lines(start, scores)
 
     async def table_facts(
         self,
@@ -298,8 +249,21 @@ class ScoringPart(QueuedPart):
         kind = request.headers.get("content-type", "")
         table = await asyncio.to_thread(read_table, await request.body(), kind, *given)
         if len(table.rows) > (most := self.settings.max_rows):
-            raise Refused(413, f"{len(table.rows):,} rows: at most {most:,} a table")
+            raise HTTPException(413, f"{len(table.rows):,} rows: at most {most:,} a table")
         return table
+
+
+def verdict(scores: Mapping[str, Any]) -> Verdict | None:
+    """Puts scores into a word; None if there are none. Old runs have no judgements."""
+    if scores.get("spscore") is None:
+        return None
+    level = bisect_right(BOUNDS, scores["spscore"])
+    if level < 2:
+        if scores.get("meaning", 1.0) < SAME_MEANING:
+            return "other_meaning" if level else "no_paraphrase"
+        if max(scores.get("structure", 1.0), scores.get("synonyms", 1.0)) < LITTLE_CHANGE:
+            return "near_copy"
+    return LEVELS[level]
 
 
 def with_reasons(
@@ -315,8 +279,8 @@ def with_reasons(
         reasons: list[list[str]] = [[] for _ in pairs]
         if spscore.tier != "paper":  # tier paper sees nothing to name
             reasons = explain_pairs(pairs, segmenter, Resources.load(), answers)
-        for answer, own in zip(answers, reasons, strict=True):
-            answer["reasons"] = own
+        for answer, found in zip(answers, reasons, strict=True):
+            answer["reasons"] = found
     if marked:
         for (source, paraphrase), answer in zip(pairs, answers, strict=True):
             answer["changes"] = changes(source, paraphrase, segmenter)

@@ -1,61 +1,56 @@
 """Serves the metric and a paraphraser over HTTP: an API under /v1 and a page at /.
 
   gaixie serve                               on http://127.0.0.1:8000; no PyTorch
-  gaixie serve runs/first/model              paraphrases with a trained model
+  gaixie serve --tier core                   faster, and mistakes a changed meaning more often
   GAIXIE_TOKENS=me=a-long-secret gaixie serve --host 0.0.0.0 --workers 4
-  gaixie serve runs/first/model --dry-run    loads everything, answers once, and exits
 
   curl -s localhost:8000/v1/score -H 'Content-Type: application/json' \\
     -d '{"pairs": [{"source": "…", "paraphrase": "…"}], "explain": true}'
 
-Every worker is a process with its own model. All candidates of a text are
-ranked as by gaixie paraphrase --rank-by. Bearer tokens come from the environment:
+Every worker is a process with its own models. Bearer tokens come from the environment:
 GAIXIE_TOKENS (NAME=TOKEN, separated by commas), or GAIXIE_TOKENS_FILE, a file of them. Without
 tokens, everyone who can reach the port may send requests, so the service listens only on loopback
-unless --host is given. For TLS, use a proxy.
+unless --host is given. Rates, slow clients and TLS are for a proxy.
 
-GET /health and /ready are for probes, /metrics is for Prometheus, /docs documents the API. After
-SIGTERM or Ctrl-C, requests under way are still answered, for at most --drain seconds.
+GET /health and /ready are for probes, /openapi.json describes the API. After SIGTERM or Ctrl-C,
+requests under way are still answered, for at most --drain seconds.
 Exit codes: 0 ended, 2 something to fix (one line says what), 130 interrupted before it served.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
+import errno
+import logging
+import signal
+import socket
 import sys
-from dataclasses import fields
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Thread
 
-from pydantic import ValidationError
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.supervisors import Multiprocess
 
-from gaixie.service.settings import ServiceSettings
+from gaixie.service.app import make_app
+from gaixie.service.paraphrasing import ParaphrasingPart
+from gaixie.service.part import Part
+from gaixie.service.scoring import ScoringPart
+from gaixie.service.settings import ServiceSettings, read_tokens
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.defaults import TIER_NAMES
+from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.storage.options import add_options
-from gaixie.udfs.storage.settings import first_fault
 
-if TYPE_CHECKING:
-    from fastapi import FastAPI
-
-LIMITS = (
-    *("max_body", "max_pairs", "max_rows", "max_texts", "max_explained"),
-    *("min_characters", "max_characters", "queue", "timeout", "body_timeout"),
-    *("requests_per_minute", "pairs_per_minute"),
-)
+LIMITS = tuple(name for name in ServiceSettings.model_fields if name not in ("tokens", "cors"))
 """Settings of the service that are options of the command, by their names."""
-
-
-WRITING: tuple[tuple[str, Any, Any, str, str], ...] = (
-    ("--beams", positive, 8, "N", "beams of the search"),
-    ("--draws", int, 8, "N", "candidates drawn instead of searching"),
-    ("--temperature", float, 0.6, "T", "of draws; a lower one draws likelier candidates"),
-    ("--min-meaning", float, 0.7, "M", "candidates judged below this meaning rank last"),
-    ("--batch-size", positive, 32, "N", "texts written at once"),
-)
-"""Options of a model: name, type, default, letter, what it is."""
+LOADING_SECONDS = 120
+"""Seconds after which a worker that loads its models counts as hung."""
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+OPTIONS = {"server_header": False, "ws": "none", "timeout_keep_alive": 75}
+"""uvicorn's settings. A proxy keeps idle connections for up to 75 seconds, and closes them first."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -65,110 +60,112 @@ def main(argv: list[str] | None = None) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Checks the arguments, serves until a signal ends it, and returns the exit code."""
-    from gaixie.service.processes import serve, warn_of_open_port
-    from gaixie.service.settings import read_tokens
-    from gaixie.udfs.spscore import SPScore
-
-    given = {name: own for name in (*LIMITS, "cors") if (own := getattr(args, name)) is not None}
-    try:
-        settings = ServiceSettings(tokens=read_tokens(), workers=args.workers, **given)
-    except ValidationError as error:
-        raise ValueError(first_fault(error)) from None
-    SPScore.load(args.tier)
-    model = _model(args) if args.model else None
-    if args.dry_run:
-        _answer_once(make(args.tier, model, settings), settings)
-        return 0
-    warn_of_open_port(args.host, settings.tokens)
-    return serve(
-        partial(make, args.tier, model, settings), args.host, args.port, args.workers, args.drain
-    )
+    given = {name: getattr(args, name) for name in (*LIMITS, "cors")}
+    given = {name: value for name, value in given.items() if value is not None}
+    settings = ServiceSettings(tokens=read_tokens(), **given)
+    SPScore.load(args.tier)  # mistakes show before a port is open
+    make = partial(make_service, args.tier, settings)
+    return serve(make, args.host, args.port, args.workers, args.drain, settings.tokens)
 
 
-def make(tier: str, model: Any, settings: ServiceSettings) -> FastAPI:
-    """Makes the application of one process. Imports PyTorch only for a model."""
-    from gaixie.service.app import make_app
-    from gaixie.service.paraphrasing import ParaphrasingPart, Writer
-    from gaixie.service.part import Part
-    from gaixie.service.scoring import ScoringPart
-
-    writer: Writer
-    if model is not None:
-        from gaixie.service.trained_writer import ModelWriter
-
-        writer = ModelWriter(model, settings.max_characters)
-    else:
-        from gaixie.service.edit_writer import EditWriter
-
-        writer = EditWriter(tier, settings.max_characters)
-    parts: list[Part] = [ScoringPart(tier, settings), ParaphrasingPart(writer, settings)]
-    return make_app(parts, settings)
+def make_service(tier: str, settings: ServiceSettings, *parts: Part) -> FastAPI:
+    """Makes the application of one process: the given parts, scoring and paraphrasing."""
+    common = (ScoringPart(tier, settings), ParaphrasingPart(tier, settings))
+    return make_app([*parts, *common], settings)
 
 
-def _model(args: argparse.Namespace) -> Any:
-    """Returns what the workers load. Loads it once first, so that mistakes show before a port
-    is open.
+def serve(
+    make: Callable[[], FastAPI],
+    host: str,
+    port: int,
+    workers: int = 1,
+    drain: int = 30,
+    tokens: dict[str, str] | None = None,
+) -> int:
+    """Serves until SIGTERM or SIGINT, and returns the exit code.
+
+    make: makes the application in each process; must be picklable for several workers. port: 0
+    takes a free one. drain: seconds to finish requests under way when the service ends. tokens:
+    warns if anybody on the network may use the service without. Raises OSError if the port is not
+    available.
     """
-    if not Path(args.model).is_dir():
-        raise FileNotFoundError(f"{args.model}: no such folder")
-    from gaixie.service.trained_writer import Model
-    from gaixie.training.modeling.generator import Decoding
-    from gaixie.training.modeling.paraphraser import Paraphraser, Ranking
-
-    given = vars(args)
-    decoding = Decoding(
-        **{own.name: given[own.name] for own in fields(Decoding) if own.name in given}
+    config = uvicorn.Config(
+        make,
+        factory=True,
+        workers=workers,
+        log_level=logging.WARNING,
+        timeout_graceful_shutdown=drain,
+        timeout_worker_healthcheck=LOADING_SECONDS,
+        **OPTIONS,
     )
-    ranking = Ranking(**{own.name: given[own.name] for own in fields(Ranking) if own.name in given})
-    Paraphraser.load(args.model, ranking)
-    threads = args.threads or max(1, (os.cpu_count() or 1) // args.workers)
-    return Model(args.model, decoding, ranking, threads)
+    listening = _bind(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    if host not in LOOPBACK and not tokens:
+        say(f"warning: {host} is open to the network, but there are no tokens")
+    say(f"http://{shown}:{listening.getsockname()[1]}  {workers} process{'es' * (workers > 1)}")
+    if workers > 1:
+        Multiprocess(config, [listening]).run()
+        return 0
+    server = uvicorn.Server(config)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    # uvicorn raises the signal again when all is answered; ending on request is no failure.
+    with suppress(KeyboardInterrupt, SystemExit):
+        server.run(sockets=[listening])
+    return 0 if server.started else 2
 
 
-def _answer_once(application: FastAPI, settings: ServiceSettings) -> None:
-    """Serves for a moment, requests all that the service can do, and prints the answers."""
-    from gaixie.service.client import Client
-    from gaixie.service.processes import in_a_thread
+@contextmanager
+def in_a_thread(app: FastAPI, drain: int | None = None) -> Iterator[str]:
+    """Serves in a thread of this process, on a free port of loopback, until the block ends.
 
-    source = "市图书馆将于下周二举办古籍修复体验活动。"
-    with in_a_thread(application) as url:
-        client = Client(url, next(iter(settings.tokens.values()), None), retries=0)
-        [score] = client.score([(source, "下周二，市图书馆会办一场修复古籍的体验活动。")])
-        say(f"score: {score['spscore']:.3f}")
-        if client.models():
-            [result] = client.paraphrase([source])
-            texts = [candidate["text"] for candidate in result["candidates"]] or ["none"]
-            say(f"paraphrase: {texts[0]}")
-        say(client.about()["parts"]["score"]["signature"])
+    Yields the address. Raises RuntimeError if the application cannot start.
+    """
+    listening = _bind("127.0.0.1", 0)
+    config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=drain, **OPTIONS)
+    server = uvicorn.Server(config)
+    thread = Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        while not server.started:
+            thread.join(0.05)
+            if not thread.is_alive():
+                raise RuntimeError("the application did not start")
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except (OSError, OverflowError) as error:  # OverflowError: no port of that number
+        listening.close()
+        why = getattr(error, "strerror", "") or str(error)
+        if getattr(error, "errno", 0) == errno.EADDRINUSE:
+            why += "; --port 0 takes a free one"
+        raise OSError(f"--host {host} --port {port}: {why}") from None
+    listening.set_inheritable(True)
+    return listening
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("serve", __doc__)
     add = parser.add_argument
-    model = "folder of a trained model; by default the paraphraser that ships"
-    add("model", nargs="?", metavar="MODEL", help=model)
     add("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
     add("--port", type=int, default=8000, help="0: any free port (%(default)s)")
     add("--workers", type=positive, default=1, metavar="N", help="processes (%(default)s)")
     drain = "seconds to answer what is under way at the end (%(default)s)"
     add("--drain", type=positive, default=30, metavar="S", help=drain)
-    add("--dry-run", action="store_true", help="load everything, answer once, and exit")
     tiers = f"tier of SPScore-zh: {', '.join(TIER_NAMES)}, or a model's folder (%(default)s)"
-    add("--tier", default="core", help=tiers)
+    add("--tier", default="full", help=tiers)
     limits = parser.add_argument_group("limits of a request, unless stated otherwise")
     add_options(limits, ServiceSettings, *LIMITS)
     pages = "origin whose pages may send requests; may be repeated"
     limits.add_argument("--cors", action="append", metavar="ORIGIN", help=pages)
-    writing = parser.add_argument_group("how a model writes").add_argument
-    for name, kind, default, letter, what in WRITING:
-        writing(name, type=kind, default=default, metavar=letter, help=f"{what} (%(default)s)")
-    ranks = ["model", "spscore"]
-    writing("--rank-by", choices=ranks, default="spscore", help="ranks candidates (%(default)s)")
-    tokens = "of a candidate (default: twice its text's)"
-    writing("--max-new-tokens", type=positive, metavar="N", help=tokens)
-    writing("--device", default="auto", help="auto (the GPU if there is one), cpu, cuda:1")
-    writing("--precision", choices=["float32", "bfloat16"], default="float32", help="(%(default)s)")
-    writing("--threads", type=positive, metavar="N", help="of a process (cores / workers)")
     return parser.parse_args(argv)
 
 

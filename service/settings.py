@@ -37,18 +37,10 @@ class ServiceSettings(Strict):
     """maximum characters of a normalised sentence"""
     queue: int = Field(default=50_000, ge=1)
     """pairs that may wait in a process; a text to paraphrase counts as 100"""
-    timeout: float = Field(default=30.0, gt=0)
+    timeout: float = Field(default=60.0, gt=0)
     """seconds from a request's arrival to its answer"""
-    body_timeout: float = Field(default=20.0, gt=0)
-    """seconds in which a request's body must arrive"""
-    requests_per_minute: int | None = Field(default=None, ge=1)
-    """limit of a token, or of an address if there are no tokens; divided among the processes"""
-    pairs_per_minute: int | None = Field(default=None, ge=1)
-    """likewise; a text to paraphrase counts as 100"""
     cors: list[str] = Field(default_factory=list)
     """origins whose pages may send requests"""
-    workers: int = Field(default=1, ge=1)
-    """processes on the port, each with its own model"""
 
 
 def read_tokens() -> dict[str, str]:

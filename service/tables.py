@@ -7,12 +7,13 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from zipfile import BadZipFile
 
-from gaixie.service.refusals import Refused
+from fastapi import HTTPException
+
 from gaixie.udfs.spscore import OUTPUTS
 
 csv.field_size_limit(2**31 - 1)  # bodies are bounded, long sentences get a reason
@@ -43,24 +44,33 @@ class Table:
     paraphrase: str | None = None
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Returns the pairs of the rows. Raises Refused if a column is not known."""
+        """Returns the pairs of the rows. Raises HTTPException if a column is not known."""
         places = []
         for side in NAMES:
             name = getattr(self, side)
             found = ", ".join(self.header[:20])[:200] or "none"
             if name is None or self.header.count(name) != 1:
-                raise Refused(422, f"expected one column {name or side}, found {found}")
+                raise HTTPException(422, f"expected one column {name or side}, found {found}")
             places.append(self.header.index(name))
         return [(row[places[0]], row[places[1]]) for row in self.rows]
 
-    def scored(self, scores: Iterable[dict[str, Any]]) -> str:
-        """Returns the table with the scores appended as columns, as CSV or TSV."""
-        file = io.StringIO()
-        write = csv.writer(file, delimiter=self.delimiter, lineterminator="\n").writerow
-        write([*self.header, *ADDED])
-        for row, score in zip(self.rows, scores, strict=True):
-            write([*row, *(score[name] for name in ADDED)])
-        return file.getvalue()
+    def head(self) -> str:
+        """Returns the header with the columns of the scores, as CSV."""
+        return _csv([[*self.header, *ADDED]])
+
+    def lines(self, start: int, scores: Sequence[dict[str, Any]]) -> str:
+        """Returns the rows from start on with their scores, as CSV."""
+        rows = self.rows[start : start + len(scores)]
+        return _csv(
+            [*row, *(score[name] for name in ADDED)]
+            for row, score in zip(rows, scores, strict=True)
+        )
+
+
+def _csv(rows: Iterable[Sequence[Any]]) -> str:
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(rows)
+    return file.getvalue()
 
 
 def read_table(
@@ -68,7 +78,7 @@ def read_table(
 ) -> Table:
     """Reads a table. kind: its Content-Type. Detects whatever is None.
 
-    Raises Refused with a line that names the place.
+    Raises HTTPException with a line that names the place.
     """
     if XLSX in kind or body.startswith(b"PK\3\4"):
         encoding, delimiter = "xlsx", ","
@@ -83,7 +93,9 @@ def read_table(
         if not header:
             header = [name.strip() for name in row]
         elif len(row) != len(header):
-            raise Refused(422, f"line {number:,}: {len(row)} cells, but {len(header)} columns")
+            raise HTTPException(
+                422, f"line {number:,}: {len(row)} cells, but {len(header)} columns"
+            )
         else:
             rows.append(row)
     sides = {"source": source, "paraphrase": paraphrase}
@@ -96,7 +108,7 @@ def read_table(
     )
     for name in ADDED:
         if name in header:
-            raise Refused(422, f"column {name}: the answer adds a column of this name")
+            raise HTTPException(422, f"column {name}: the answer adds a column of this name")
     return table
 
 
@@ -117,11 +129,11 @@ def _text(body: bytes, encoding: str | None) -> tuple[str, str]:
         except UnicodeDecodeError as error:
             line = body.count(b"\n", 0, error.start) + 1
             other = "gb18030" if name == "utf-8" else "utf-8"
-            wrong = Refused(422, f"line {line:,}: not {name}; perhaps ?encoding={other}")
+            wrong = HTTPException(422, f"line {line:,}: not {name}; perhaps ?encoding={other}")
             continue
         if "\0" in text:
             line = text.count("\n", 0, text.index("\0")) + 1
-            raise Refused(422, f"line {line:,}: a NUL character")
+            raise HTTPException(422, f"line {line:,}: a NUL character")
         return name, text
     raise wrong
 
@@ -140,7 +152,7 @@ def _lines(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     try:
         yield from ((reader.line_num, row) for row in reader if row)
     except csv.Error as error:
-        raise Refused(422, f"line {reader.line_num:,}: {error}") from None
+        raise HTTPException(422, f"line {reader.line_num:,}: {error}") from None
 
 
 def _sheet(body: bytes) -> Iterator[tuple[int, list[str]]]:
@@ -151,7 +163,7 @@ def _sheet(body: bytes) -> Iterator[tuple[int, list[str]]]:
         sheet = load_workbook(io.BytesIO(body), read_only=True, data_only=True).worksheets[0]
         rows = [[("" if cell is None else str(cell)) for cell in row] for row in sheet.values]
     except (BadZipFile, KeyError, ValueError, IndexError, OSError):
-        raise Refused(422, "not an Excel workbook (.xlsx)") from None
+        raise HTTPException(422, "not an Excel workbook (.xlsx)") from None
     width = max((k for row in rows[:1] for k, cell in enumerate(row, 1) if cell), default=0)
     for number, row in enumerate(rows, 1):
         if any(row):

@@ -47,7 +47,7 @@ FIXTURES = {
 SLOW = ("spark", "s3", "cluster", "torch", "training", "long")
 """Marks of the tests that --fast leaves out."""
 TORCH = re.compile(
-    r"^(?:import|from) (?:torch|transformers|accelerate|datasets|tiny_\w+|whole_service|gaixie\.training|gaixie\.service\.paraphrasing)\b"
+    r"^(?:import|from) (?:torch|transformers|accelerate|datasets|tiny_\w+|gaixie\.training)\b"
     r"|^(?:\w+ = )?pytest\.importorskip\(.(?:torch|transformers|accelerate)"
     r"|^from gaixie\.udfs\.text\.segmenters\.ltp ",
     re.MULTILINE,

@@ -11,14 +11,15 @@ import io
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
+from fastapi import Query
 from pyarrow import csv
 
 from gaixie.udfs.spscore import OUTPUTS
@@ -50,41 +51,49 @@ PIECE = 10_000
 """Rows to export at once: 60 MB if all sentences have the greatest length."""
 
 
+Least = Annotated[float | None, Query(ge=0, le=1, description="minimum, inclusive")]
+Most = Annotated[float | None, Query(ge=0, le=1, description="maximum, inclusive")]
+Stage = Annotated[int | None, Query(ge=-(2**31), lt=2**31, description="stage of the pairs")]
+
+
 @dataclass(frozen=True)
 class Filter:
-    """Selects pairs. None or an empty text does not filter."""
+    """Selects pairs; also the query parameters that do so. None or an empty text selects all."""
 
-    origin: str | None = None
-    stage: int | None = None
-    split: str | None = None
-    text: str | None = None
-    """Text that the source or the paraphrase contains exactly."""
-    bounds: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
-    """Lowest and highest value of each score, both inclusive."""
+    origin: Annotated[str | None, Query(description="origin of the pairs")] = None
+    stage: Stage = None
+    split: Annotated[str | None, Query(description="split of a release")] = None
+    text: Annotated[str | None, Query(description="exact text in source or paraphrase")] = None
+    min_spscore: Least = None
+    max_spscore: Most = None
+    min_structure: Least = None
+    max_structure: Most = None
+    min_synonyms: Least = None
+    max_synonyms: Most = None
+    min_meaning: Least = None
+    max_meaning: Most = None
+    min_fluency: Least = None
+    max_fluency: Most = None
+
+    def columns(self) -> list[str]:
+        """Returns the columns that it asks about, beside the sentences."""
+        given = [name for name, value in vars(self).items() if value is not None and name != "text"]
+        return [name.removeprefix("min_").removeprefix("max_") for name in given]
 
     def where(self) -> tuple[str, list[Any]]:
         """Returns (SQL condition, its parameters)."""
         parts, values = ["true"], []
-        for name in ("origin", "stage", "split"):
-            if (value := getattr(self, name)) is not None:
-                parts.append(f"{name} = ?")
-                values.append(value)
+        for name, value in vars(self).items():
+            if value is None or name == "text":
+                continue
+            side, _, score = name.partition("_")
+            sign = {"min": ">=", "max": "<="}.get(side)
+            parts.append(f"{score} {sign} ?::FLOAT" if sign else f"{name} = ?")
+            values.append(value)
         if self.text:
             parts.append("(contains(source, ?) OR contains(paraphrase, ?))")
             values += [self.text, self.text]
-        for name, sides in self.bounds.items():
-            for sign, bound in zip((">=", "<="), sides, strict=True):
-                if bound is not None:
-                    parts.append(f"{_score(name)} {sign} ?::FLOAT")
-                    values.append(bound)
         return " AND ".join(parts), values
-
-
-def _score(name: str) -> str:
-    """Returns a score's column for SQL. Raises ValueError for any other name."""
-    if name not in SCORES:
-        raise ValueError(f"{name}: expected one of {', '.join(SCORES)}")
-    return name
 
 
 class Pairs:
@@ -130,27 +139,23 @@ class Pairs:
         made: list[str] = []
         for uri, constants in files:
             for batch in _batches(uri):
-                there = {*batch.schema.names, *constants}
+                table = pa.Table.from_batches([batch])
+                for name, value in constants.items():
+                    table = table.append_column(name, pa.repeat(value, len(table)))
                 if not made:
-                    made = [name for name in TYPES if name in there]
+                    made = [name for name in TYPES if name in table.column_names]
                     if missing := [name for name in NEEDED if name not in made]:
                         raise ValueError(f"{uri}: no column {missing[0]}")
                     types = ", ".join(f'"{name}" {TYPES[name]}' for name in made)
                     self._database.execute(f"CREATE TABLE pairs ({types})")
-                given = {name: constants[name] for name in made if name in constants}
-                cells = [
-                    "?" if name in given else f'"{name}"' if name in there else "NULL"
+                cast = ", ".join(
+                    f'TRY_CAST("{name}" AS {TYPES[name]}) AS "{name}"'
                     for name in made
-                ]
-                wanted = ", ".join(
-                    f"TRY_CAST({cell} AS {TYPES[name]})"
-                    for name, cell in zip(made, cells, strict=True)
+                    if name in table.column_names
                 )
-                self._database.register("batch", pa.Table.from_batches([batch]))
-                self._database.execute(
-                    f"INSERT INTO pairs SELECT {wanted} FROM batch", [*given.values()]
-                )
-                progress(batch.num_rows)
+                self._database.register("batch", table)
+                self._database.execute(f"INSERT INTO pairs BY NAME SELECT {cast} FROM batch")
+                progress(len(table))
         if not made:
             raise ValueError("no pairs")
         return made
@@ -171,16 +176,16 @@ class Pairs:
         limit: int,
         after: tuple[float, str] | None = None,
     ) -> list[dict[str, Any]]:
-        """Returns pairs ordered by a score, then by pair_id. after: (score, pair_id) of the last
-        pair on the previous page.
+        """Returns pairs ordered by a score, one of SCORES, then by pair_id. after: (score, pair_id)
+        of the last pair on the previous page.
         """
         where, values = wanted.where()
-        name, sign = _score(sort), "<" if descending else ">"
+        sign = "<" if descending else ">"
         if after is not None:
-            where += f" AND ({name} {sign} ?::FLOAT OR {name} = ?::FLOAT AND pair_id > ?)"
+            where += f" AND ({sort} {sign} ?::FLOAT OR {sort} = ?::FLOAT AND pair_id > ?)"
             values += [after[0], after[0], after[1]]
-        order = f"{name} {'DESC' if descending else 'ASC'}, pair_id"
-        sql = f"SELECT * FROM pairs WHERE {where} AND {name} IS NOT NULL ORDER BY {order} LIMIT ?"
+        order = f"{sort} {'DESC' if descending else 'ASC'}, pair_id"
+        sql = f"SELECT * FROM pairs WHERE {where} AND {sort} IS NOT NULL ORDER BY {order} LIMIT ?"
         return _rows(cursor.execute(sql, [*values, limit]))
 
     def sample(
@@ -191,24 +196,21 @@ class Pairs:
         sql = f"SELECT * FROM pairs WHERE {where} ORDER BY hash(pair_id || ?), pair_id LIMIT ?"
         return _rows(cursor.execute(sql, [*values, str(seed), count]))
 
-    def histogram(
-        self, cursor: duckdb.DuckDBPyConnection, wanted: Filter, column: str
-    ) -> list[int]:
-        """Counts pairs by score, in BINS bins of [0, 1]."""
+    def histograms(
+        self, cursor: duckdb.DuckDBPyConnection, wanted: Filter
+    ) -> tuple[int, dict[str, list[int]]]:
+        """Returns (number of pairs, for each score the counts in BINS bins of [0, 1])."""
         where, values = wanted.where()
-        name = _score(column)
-        sql = (
-            f"SELECT least({BINS - 1}, floor({name} * {BINS}))::INTEGER, count(*) "
-            f"FROM pairs WHERE {where} AND {name} IS NOT NULL GROUP BY 1"
-        )
-        counts = dict(cursor.execute(sql, values).fetchall())
-        return [counts.get(k, 0) for k in range(BINS)]
-
-    def count(self, cursor: duckdb.DuckDBPyConnection, wanted: Filter) -> int:
-        """Returns how many pairs a filter keeps."""
-        where, values = wanted.where()
+        counts = {}
+        for name in self.scores:
+            sql = (
+                f"SELECT least({BINS - 1}, floor({name} * {BINS}))::INTEGER, count(*) "
+                f"FROM pairs WHERE {where} AND {name} IS NOT NULL GROUP BY 1"
+            )
+            found = dict(cursor.execute(sql, values).fetchall())
+            counts[name] = [found.get(k, 0) for k in range(BINS)]
         [(count,)] = cursor.execute(f"SELECT count(*) FROM pairs WHERE {where}", values).fetchall()
-        return int(count)
+        return int(count), counts
 
     def one(self, cursor: duckdb.DuckDBPyConnection, pair_id: str) -> dict[str, Any] | None:
         """Returns the pair with an id."""

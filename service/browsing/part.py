@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
 import duckdb
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, StreamingResponse
 
 from gaixie.service.browsing.pairs import Filter, Pairs
 from gaixie.service.changes import changes as mark
 from gaixie.service.part import Part, json_response, while_connected
-from gaixie.service.refusals import Refused
+from gaixie.service.refusals import busy
+from gaixie.service.scoring import verdict
 from gaixie.service.settings import ServiceSettings
 from gaixie.udfs.meaning.why import Why
 from gaixie.udfs.storage import storage
@@ -23,44 +23,18 @@ from gaixie.udfs.text.segmenters import load_segmenter
 
 Result = TypeVar("Result")
 Score = Literal["spscore", "structure", "synonyms", "meaning", "fluency"]
-Least = Annotated[float | None, Query(ge=0, le=1, description="minimum")]
-Most = Annotated[float | None, Query(ge=0, le=1, description="maximum")]
+Filtered = Annotated[Filter, Depends()]
 Column = Annotated[Score, Query(description="the score to sort by")]
+Order = Annotated[Literal["asc", "desc"], Query(description="order of the score")]
 Marked = Annotated[bool, Query(description="add what changed in each pair")]
 FORMATS = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
-PAGE = 50
-LONGEST_PAGE = 1_000
+PAGE, LONGEST_PAGE = 50, 1_000
 REPORT = "report.html"
 REPORT_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
 )
 """The report contains its styles and figures; scripts are blocked."""
-
-
-@dataclass
-class Wanted:
-    """The filter as query parameters. min_ and max_ of each score are inclusive."""
-
-    origin: Annotated[str | None, Query(description="origin of the pairs")] = None
-    stage: Annotated[int | None, Query(ge=-(2**31), lt=2**31, description="stage of the pairs")] = (
-        None
-    )
-    split: Annotated[str | None, Query(description="split of a release")] = None
-    text: Annotated[str | None, Query(description="exact text in source or paraphrase")] = None
-    min_spscore: Least = None
-    max_spscore: Most = None
-    min_structure: Least = None
-    max_structure: Most = None
-    min_synonyms: Least = None
-    max_synonyms: Most = None
-    min_meaning: Least = None
-    max_meaning: Most = None
-    min_fluency: Least = None
-    max_fluency: Most = None
-
-
-Filtered = Annotated[Wanted, Depends()]
 
 
 class BrowsingPart(Part):
@@ -76,8 +50,8 @@ class BrowsingPart(Part):
         settings: ServiceSettings,
     ):
         self.pairs, self.manifest, self.why, self.settings = pairs, manifest, why, settings
-        self.folder = pairs.folder
-        self.has_report = storage.exists(storage.join(self.folder, REPORT))
+        self.report_uri = storage.join(pairs.folder, REPORT)
+        self.has_report = storage.exists(self.report_uri)
         self.segmenter = load_segmenter()
         self.router = APIRouter(prefix="/v1/run")
         add = self.router.get
@@ -93,13 +67,13 @@ class BrowsingPart(Part):
         self.pairs.close()
 
     def about(self) -> dict[str, Any]:
-        own = self.manifest
-        is_run = isinstance(own, RunManifest)
+        manifest = self.manifest
+        is_run = isinstance(manifest, RunManifest)
         return {
-            "name": own.run_id if isinstance(own, RunManifest) else own.name,
+            "name": manifest.run_id if isinstance(manifest, RunManifest) else manifest.name,
             "kind": "run" if is_run else "release",
-            "created": own.created,
-            "signature": own.signature,
+            "created": manifest.created,
+            "signature": manifest.signature,
             "columns": self.pairs.columns,
             "scores": self.pairs.scores,
             "origins": self.pairs.values("origin"),
@@ -117,15 +91,16 @@ class BrowsingPart(Part):
     async def page(
         self,
         request: Request,
-        given: Filtered,
+        wanted: Filtered,
         sort: Column = "spscore",
-        order: Annotated[Literal["asc", "desc"], Query(description="order of the score")] = "desc",
+        order: Order = "desc",
         limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="maximum rows")] = PAGE,
         after: Annotated[str | None, Query(description="next of the previous page")] = None,
         changes: Marked = False,
     ) -> Response:
         """Returns pairs in the order of a score, one page at a time."""
-        wanted, start = self._filter(given, sort), _place(after)
+        self._check(wanted, sort)
+        start = _place(after)
         rows = await self._ask(
             request,
             lambda cursor: self._marked(
@@ -138,30 +113,26 @@ class BrowsingPart(Part):
     async def sample(
         self,
         request: Request,
-        given: Filtered,
+        wanted: Filtered,
         n: Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="number of pairs")] = PAGE,
         seed: Annotated[int, Query(description="the same seed draws the same pairs")] = 1,
         changes: Marked = False,
     ) -> Response:
         """Returns random pairs; the same seed gives the same pairs."""
-        wanted = self._filter(given)
+        self._check(wanted)
         rows = await self._ask(
             request,
             lambda cursor: self._marked(self.pairs.sample(cursor, wanted, n, seed), changes),
         )
         return json_response({"rows": rows})
 
-    async def histograms(self, request: Request, given: Filtered) -> Response:
+    async def histograms(self, request: Request, wanted: Filtered) -> Response:
         """Returns a histogram of every score, and the number of pairs."""
-        wanted = self._filter(given)
-
-        def work(cursor: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-            counts = {
-                name: self.pairs.histogram(cursor, wanted, name) for name in self.pairs.scores
-            }
-            return {"counts": counts, "count": self.pairs.count(cursor, wanted)}
-
-        return json_response(await self._ask(request, work))
+        self._check(wanted)
+        count, counts = await self._ask(
+            request, lambda cursor: self.pairs.histograms(cursor, wanted)
+        )
+        return json_response({"counts": counts, "count": count})
 
     async def one(
         self, request: Request, pair_id: Annotated[str, Path(description="its pair_id")]
@@ -169,10 +140,11 @@ class BrowsingPart(Part):
         """Returns a pair, with what changed in it and the reasons for its judgements."""
         row = await self._ask(request, lambda cursor: self.pairs.one(cursor, pair_id))
         if row is None:
-            raise Refused(404, "no such pair")
+            raise HTTPException(404, "no such pair")
         source, paraphrase = row["source"], row["paraphrase"]
         judged = all(row.get(name) is not None for name in self.pairs.scores)
         row |= {
+            "verdict": verdict(row),
             "reason": None,
             "reasons": self.why(source, paraphrase, row) if judged else [],
             "changes": mark(source, paraphrase, self.segmenter),
@@ -181,47 +153,38 @@ class BrowsingPart(Part):
 
     async def export(
         self,
-        given: Filtered,
+        wanted: Filtered,
         format: Annotated[Literal["csv", "parquet"], Query(description="file format")] = "csv",
     ) -> Response:
         """Returns all pairs that match the filter, as a file that is streamed."""
-        pieces = self.pairs.export(self.pairs.cursor(), self._filter(given), format)
+        self._check(wanted)
+        pieces = self.pairs.export(self.pairs.cursor(), wanted, format)
         name = f"{self.about()['name']}-selection.{format}"
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return StreamingResponse(pieces, media_type=FORMATS[format], headers=headers)
 
     def report(self) -> Response:
         """Returns the report of the run, as published."""
-        uri = storage.join(self.folder, REPORT)
         if not self.has_report:
-            raise Refused(404, "this run or release has no report")
+            raise HTTPException(404, "this run or release has no report")
         headers = {"Content-Security-Policy": REPORT_POLICY}
-        return HTMLResponse(storage.read_bytes(uri), headers=headers)
+        return HTMLResponse(storage.read_bytes(self.report_uri), headers=headers)
 
     def _marked(self, rows: list[dict[str, Any]], wanted: bool) -> list[dict[str, Any]]:
         for row in rows if wanted else ():
             row["changes"] = mark(row["source"], row["paraphrase"], self.segmenter)
         return rows
 
-    def _filter(self, given: Wanted, *scores: str) -> Filter:
-        """Raises Refused for a column that these pairs do not have."""
-        bounds = {}
-        for name in Score.__args__:  # type: ignore[attr-defined]
-            sides = getattr(given, f"min_{name}"), getattr(given, f"max_{name}")
-            if sides != (None, None):
-                bounds[name] = sides
-        named = [name for name in ("origin", "stage", "split") if getattr(given, name) is not None]
-        for name in (*named, *bounds, *scores):
+    def _check(self, wanted: Filter, *scores: str) -> None:
+        """Raises HTTPException for a column that these pairs do not have."""
+        for name in (*wanted.columns(), *scores):
             if name not in self.pairs.columns:
-                raise Refused(422, f"{name}: these pairs have no such column")
-        if given.text and "\0" in given.text:
-            raise Refused(422, "text: contains a NUL character")
-        return Filter(given.origin, given.stage, given.split, given.text, bounds)
+                raise HTTPException(422, f"{name}: these pairs have no such column")
+        if wanted.text and "\0" in wanted.text:
+            raise HTTPException(422, "text: contains a NUL character")
 
     async def _ask(
-        self,
-        request: Request,
-        work: Callable[[duckdb.DuckDBPyConnection], Result],
+        self, request: Request, work: Callable[[duckdb.DuckDBPyConnection], Result]
     ) -> Result:
         """Runs work in a thread and returns its result. Interrupts it if it takes too long or the
         client leaves.
@@ -234,8 +197,9 @@ class BrowsingPart(Part):
                 done = True
                 return result
         except TimeoutError:
-            message = f"not done within {self.settings.timeout:g} s: a narrower filter may help"
-            raise Refused(503, message, retry_after=1) from None
+            seconds = self.settings.timeout
+            message = f"not done within {seconds:g} s: a narrower filter may help"
+            raise busy(503, message) from None
         finally:
             if done:
                 cursor.close()
@@ -250,4 +214,4 @@ def _place(after: str | None) -> tuple[float, str] | None:
     try:
         return float(value), pair_id
     except ValueError:
-        raise Refused(422, "after: expected next of the previous page") from None
+        raise HTTPException(422, "after: expected next of the previous page") from None

@@ -37,7 +37,7 @@ export const post = async (path, body, signal) =>
     })
   ).json();
 
-export const send = (path, blob, type) => ask(path, { method: "POST", headers: { "Content-Type": type }, body: blob });
+export const send = (path, blob, type, signal) => ask(path, { method: "POST", signal, headers: { "Content-Type": type }, body: blob });
 
 // A browser's own download or page sends no header: it takes the token in a cookie, for a minute.
 export function lendToken() {

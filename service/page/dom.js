@@ -20,6 +20,9 @@ export function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
+// Cuts a text behind the marks that end a sentence, and at line breaks.
+export const sentencesOf = (text) => (text.match(/[^。！？!?…\n]+[。！？!?…]*[”’」』）)]*/g) ?? []).map((own) => own.trim()).filter(Boolean);
+
 // Runs act when nothing was typed for a while.
 export function debounced(act, wait = 120) {
   let timer;

@@ -5,7 +5,6 @@ import { reason, t } from "./i18n.js";
 
 export const JUDGEMENTS = ["structure", "synonyms", "meaning", "fluency"];
 const KINDS = ["moved", "replaced", "added", "lost"];
-const LEVELS = [0.5, 1.5, 2.5, 3.75]; // of 5, as udfs/meaning/explain.py has them
 
 export const legend = () =>
   make("p", { class: "legend" }, ...KINDS.map((kind) => make("span", {}, make("span", { class: kind }, t(kind)))));
@@ -17,12 +16,9 @@ export function number(value, digits = 2) {
 // "about 2.3 of 5: a light rewording, meaning kept"
 export function inWords(scores) {
   if (scores.spscore === null || scores.spscore === undefined) return t("not_scored");
-  const level = LEVELS.filter((least) => 5 * scores.spscore >= least).length;
-  const { structure, synonyms, meaning } = scores;
-  const parts = [t("levels")[level]];
-  if (level === 1 && Math.max(structure, synonyms) < 0.3) parts[0] = t("near_copy");
-  if (level === 1 && meaning < 0.5) parts[0] = t("other_meaning");
-  else if (meaning !== undefined) parts.push(t("meanings")[meaning >= 0.8 ? 2 : meaning >= 0.5 ? 1 : 0]);
+  const { meaning, verdict } = scores;
+  const parts = [t("verdicts")[verdict]];
+  if (verdict !== "other_meaning" && meaning !== undefined) parts.push(t("meanings")[meaning >= 0.8 ? 2 : meaning >= 0.5 ? 1 : 0]);
   if (scores.fluency < 0.5) parts.push(t("odd"));
   const chinese = document.documentElement.lang === "zh";
   return `${t("of_five")((5 * scores.spscore).toFixed(1))}${chinese ? "：" : ": "}${parts.join(chinese ? "，" : ", ")}`;
@@ -31,23 +27,15 @@ export function inWords(scores) {
 export const whole = (scores) => make("p", { class: "whole" }, inWords(scores));
 
 // The segments of a side; pointing at one shows its partner on the other side.
-export function sentence(segments, others, act = null) {
+export function sentence(segments, others) {
   const line = make("p", { class: "sentence", lang: "zh" });
-  let at = 0;
-  line.spans = segments.map((segment, k) => {
-    const start = at;
-    at += [...segment.text].length; // in characters, as the service counts them
-    const { kind, partner, text } = segment;
-    const span = make(act && kind === "replaced" ? "button" : "span", { class: kind }, text);
+  line.spans = segments.map(({ kind, partner, text }, k) => {
+    const span = make("span", { class: kind }, text);
     if (kind !== "same") span.title = t(kind);
-    if (span.tagName === "BUTTON") {
-      span.type = "button";
-      span.addEventListener("click", () => act({ text, start, end: start + [...text].length }, span));
-    }
     if (partner !== null && kind !== "same") {
       const show = (on) => others()?.spans[segments[k].partner]?.classList.toggle("partner", on);
-      for (const event of ["mouseenter", "focus"]) span.addEventListener(event, () => show(true));
-      for (const event of ["mouseleave", "blur"]) span.addEventListener(event, () => show(false));
+      span.addEventListener("mouseenter", () => show(true));
+      span.addEventListener("mouseleave", () => show(false));
     }
     return span;
   });
@@ -55,10 +43,10 @@ export function sentence(segments, others, act = null) {
   return line;
 }
 
-export function markedPair(changes, act = null) {
+export function markedPair(changes) {
   const lines = {};
   lines.source = sentence(changes.source, () => lines.paraphrase);
-  lines.paraphrase = sentence(changes.paraphrase, () => lines.source, act);
+  lines.paraphrase = sentence(changes.paraphrase, () => lines.source);
   return lines;
 }
 
@@ -118,11 +106,11 @@ function named({ text, terms }, lines) {
 
 export const note = (text) => make("p", { class: "notes" }, text);
 
-// A scored pair whole. act: what a click on a replaced word does.
-export function card(scores, act = null) {
+// A scored pair whole.
+export function card(scores, explained = true) {
   const why = scores.reason ? note(t("reasons")[scores.reason] ?? scores.reason) : null;
   if (scores.spscore === null) return make("article", { class: "card" }, why);
-  const { source, paraphrase } = markedPair(scores.changes, act);
+  const { source, paraphrase } = markedPair(scores.changes);
   return make(
     "article",
     { class: "card" },
@@ -133,7 +121,6 @@ export function card(scores, act = null) {
     source,
     make("p", { class: "side" }, t("paraphrase")),
     paraphrase,
-    make("div", { class: "choices" }),
-    legend(),
+    explained ? legend() : null,
   );
 }

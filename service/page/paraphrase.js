@@ -1,18 +1,19 @@
-// The part that writes: sentences in, candidates out, one request a sentence so that the first is soon there.
+// The part that writes: text in, candidates for each sentence out, one request a sentence so that the first is soon there.
 
 import { latest, post } from "./api.js";
-import { at, button, debounced, make } from "./dom.js";
+import { at, button, debounced, make, sentencesOf } from "./dom.js";
 import { onLanguage, t } from "./i18n.js";
 import { judgements, legend, markedPair, note, whole } from "./judged.js";
 import { during, show } from "./trouble.js";
 
+const LIGHT = ["near_copy", "poor", "light"];
+const LITTLE = 0.3; // of structure
 let shown = [];
 let about = {};
 
 export function start(part) {
   about = part;
   at("count").max = about.n;
-  at("degree-field").hidden = !about.degrees;
   at("degree").addEventListener("input", nameDegree);
   onLanguage(nameDegree);
   onLanguage(render);
@@ -26,10 +27,10 @@ export function start(part) {
     event.preventDefault();
     if (!at("paraphrase-cancel").hidden) return; // it is at work already
     stop = new AbortController();
-    const lines = at("texts").value.split("\n").map((line) => line.trim()).filter(Boolean);
+    const sentences = sentencesOf(at("texts").value);
     const asked = {
       n: Number(at("count").value),
-      degree: about.degrees ? Number(at("degree").value) : null,
+      degree: Number(at("degree").value),
       keep: at("keep").value.split(/[,，、;；]/).map((term) => term.trim()).filter(Boolean),
       explain: true,
       changes: true,
@@ -39,16 +40,16 @@ export function start(part) {
     shown = [];
     render();
     during(event.submitter ?? at("paraphrase-form").querySelector(".main"), at("paraphrase-status"), async () => {
-      for (const [k, text] of lines.entries()) {
-        at("paraphrase-status").textContent = `${t("working")} ${t("progress")(k, lines.length)}`;
+      for (const [k, text] of sentences.entries()) {
+        at("paraphrase-status").textContent = `${t("working")} ${t("progress")(k, sentences.length)}`;
         const answer = await post("/v1/paraphrase", { text, ...asked }, stop.signal);
-        const at_ = shown.length;
         shown.push(...answer.results);
-        at("paraphrase-results").append(...shown.slice(at_).map(result));
+        at("paraphrase-results").append(...answer.results.map(result));
         at("paraphrase-legend").replaceChildren(legend());
         if (!k) inView();
       }
-      return t("done")(lines.length);
+      render();
+      return t("done")(sentences.length);
     }).finally(() => (cancel.hidden = true));
   });
 }
@@ -66,37 +67,48 @@ function nameDegree() {
 
 function render() {
   at("paraphrase-legend").replaceChildren(...(shown.length ? [legend()] : []));
-  at("paraphrase-results").replaceChildren(...shown.map(result));
+  at("paraphrase-results").replaceChildren(...(shown.length > 1 ? [wholeText()] : []), ...shown.map(result));
+}
+
+// The text with the best candidate of each sentence, and the sentence itself where there is none.
+function wholeText() {
+  const text = make("p", { class: "sentence", lang: "zh" });
+  const fill = () => text.replaceChildren(...shown.map(({ source, candidates: [best] }) => make("span", { class: best ? "same" : "same kept" }, best ? best.text : source)));
+  fill();
+  return make("article", { class: "card" }, make("div", { class: "head" }, make("p", { class: "whole" }, t("whole_text")), copier(() => text.textContent)), text);
+}
+
+function copier(textOf, ...others) {
+  const status = make("span", { class: "busy", role: "status" });
+  const copy = async () => {
+    await navigator.clipboard.writeText(textOf());
+    status.textContent = t("copied");
+  };
+  return make("span", { class: "buttons" }, status, button(t("copy"), copy), ...others);
 }
 
 function result(own) {
+  const light = own.candidates.length && own.candidates.every((one) => LIGHT.includes(one.verdict) && one.structure < LITTLE);
   const notes = [
     own.reason ? t("reasons")[own.reason] : null,
-    own.candidates.length || own.reason ? null : t("none_left"),
+    light ? t("only_light") : null,
     t("dropped")(own.dropped) || null,
-    own.absent?.length ? t("absent")(own.absent) : null,
+    own.absent.length ? t("absent")(own.absent) : null,
   ].filter(Boolean);
-  return make("section", {}, make("h2", { lang: "zh" }, own.source), ...own.candidates.map((one) => card(own.source, one)), ...notes.map(note));
+  return make("section", {}, make("h2", { lang: "zh" }, own.source), ...notes.map(note), ...own.candidates.map((one) => card(own.source, one)));
 }
 
 function card(source, candidate) {
   const article = make("article", { class: "card" });
-  const status = make("span", { class: "busy", role: "status" });
-  const copy = async () => {
-    await navigator.clipboard.writeText(candidate.text);
-    status.textContent = t("copied");
-  };
   const fill = (edited = null) => {
     const lines = markedPair(candidate.changes);
-    const kept = candidate.entities_kept;
     article.replaceChildren(
-      make("div", { class: "head" }, whole(candidate), make("span", { class: "buttons" }, status, button(t("copy"), copy), button(t("edit"), edit))),
+      make("div", { class: "head" }, whole(candidate), copier(() => candidate.text, button(t("edit"), edit))),
       ...(edited ? [edited] : []),
       lines.paraphrase,
       make("p", { class: "side" }, t("source")),
       lines.source,
       judgements(candidate, [lines.source, lines.paraphrase]),
-      ...(kept === null || kept === undefined ? [] : [note(t("entities")(Math.round(kept)))]),
     );
   };
   // In place, and its score follows.
@@ -110,7 +122,7 @@ function card(source, candidate) {
         const answer = await post("/v1/score", { pairs: [given], explain: true, changes: true }, asked());
         const [scores] = answer.scores;
         if (scores.spscore === null) return;
-        Object.assign(candidate, scores, { text: box.value, entities_kept: null });
+        Object.assign(candidate, scores, { text: box.value });
         const [start, end] = [box.selectionStart, box.selectionEnd];
         fill(box);
         box.focus();

@@ -152,7 +152,7 @@ function renderVerdicts() {
   const lines = () => own.map((one) => `${JSON.stringify(one)}\n`);
   at("run-verdicts").replaceChildren(
     ...(own.length
-      ? [make("span", { class: "notes" }, t("verdicts")(of("keep"), of("reject"))), " ", button(t("export_verdicts"), () => save(new Blob(lines(), { type: "application/jsonl" }), `${about.name}-verdicts.jsonl`))]
+      ? [make("span", { class: "notes" }, t("sorted_out")(of("keep"), of("reject"))), " ", button(t("export_verdicts"), () => save(new Blob(lines(), { type: "application/jsonl" }), `${about.name}-verdicts.jsonl`))]
       : []),
   );
 }

@@ -1,7 +1,7 @@
-// The part that scores one pair while it is typed, and says why.
+// The part that scores one pair while it is typed, and says why; of texts with as many sentences, each pair too.
 
 import { latest, post } from "./api.js";
-import { at, button, debounced, keep, kept, make } from "./dom.js";
+import { at, button, debounced, keep, kept, make, sentencesOf } from "./dom.js";
 import { onLanguage, t } from "./i18n.js";
 import { card, inWords } from "./judged.js";
 import { onQuery, query, setQuery } from "./tabs.js";
@@ -13,8 +13,10 @@ const EXAMPLE = [
 ];
 const HISTORY = "gaixie-history";
 const REMEMBERED = 20;
+const MOST = 50; // sentences that are scored one by one
 const asked = latest();
 let shown = null;
+let each = []; // the pairs of sentences, scored
 
 const pair = () => ({ source: at("source").value, paraphrase: at("rewrite").value });
 const whole = ({ source, paraphrase }) => Boolean(source.trim() && paraphrase.trim());
@@ -74,12 +76,19 @@ function stale() {
   }
 }
 
+// The sentences side by side, if both texts have several, and as many.
+function sentencePairs({ source, paraphrase }) {
+  const [sources, paraphrases] = [sentencesOf(source), sentencesOf(paraphrase)];
+  if (sources.length < 2 || sources.length !== paraphrases.length || sources.length > MOST) return [];
+  return sources.map((own, k) => ({ source: own, paraphrase: paraphrases[k] }));
+}
+
 async function ask() {
   const given = pair();
   if (!whole(given)) return;
   try {
-    const answer = await post("/v1/score", { pairs: [given], explain: true, changes: true }, asked());
-    [shown] = answer.scores;
+    const answer = await post("/v1/score", { pairs: [given, ...sentencePairs(given)], explain: true, changes: true }, asked());
+    [shown, ...each] = answer.scores;
     shown.pair = given;
     clear();
     render();
@@ -94,32 +103,9 @@ async function ask() {
 
 function render() {
   at("score-result").classList.remove("stale");
-  at("score-result").replaceChildren(...(shown ? [card(shown, offer)] : []));
+  const single = shown && each.length ? [make("h2", {}, t("each")), ...each.map((own) => card(own, false))] : [];
+  at("score-result").replaceChildren(...(shown ? [card(shown)] : []), ...single);
   for (const id of ["score-link", "score-copy"]) at(id).hidden = !shown;
-}
-
-// What may stand for a replaced word, and what each does to the score.
-async function offer(place, word) {
-  const given = pair();
-  const box = word.closest(".card").querySelector(".choices");
-  const close = () => {
-    box.replaceChildren();
-    word.focus();
-  };
-  try {
-    const { alternatives } = await post("/v1/alternatives", { ...given, start: place.start, end: place.end });
-    const choices = alternatives.map((own) =>
-      button(`${own.text} ${own.difference >= 0 ? "+" : "−"}${Math.abs(5 * own.difference).toFixed(2)}`, () => use(given.source, own.paraphrase), {
-        class: own.difference >= 0 ? "better" : "worse",
-        lang: "zh",
-      }),
-    );
-    const said = t(choices.length ? "synonyms_of" : "no_synonyms")(place.text);
-    box.replaceChildren(make("p", { role: "status" }, said), ...choices, button(t("close"), close));
-    (choices[0] ?? box.lastChild).focus();
-  } catch (error) {
-    show(error);
-  }
 }
 
 async function copy(text) {

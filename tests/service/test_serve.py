@@ -1,83 +1,104 @@
-"""service/serve.py as a command: its dry run, its error messages, its imports."""
+"""`gaixie serve` as a command: it answers, drains, ends, and says what is wrong in one line."""
 
+import json
 import signal
+import socket
 import subprocess
 import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from servers import wait_for
-from tiny_seq2seq import tiny_seq2seq
+from servers import free_port, wait_for
 
 from gaixie.service import serve
-from gaixie.udfs.spscore import SPScore
 
 ROOT = Path(__file__).parents[2]
-PAIRS = [("今天公园很好看", "公园今天很好看"), ("我们昨天读书", "昨天我们读了书")]
+PAIRS = [
+    {"source": "今天天气很好，我们一起去公园吧。", "paraphrase": "天气这么好，去公园吧。"}
+] * 900
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> str:
-    return tiny_seq2seq(tmp_path_factory.mktemp("model"), PAIRS)
+@contextmanager
+def running(*given: object) -> Iterator[tuple[str, subprocess.Popen]]:
+    """Yields the address and the process of a service, once it answers."""
+    port = free_port()
+    line = [sys.executable, "-m", "gaixie.service.serve", "--port", port, "--tier", "core", *given]
+    process = subprocess.Popen([*map(str, line)], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        wait_for(lambda: answers(url), "the service", process)
+        yield url, process
+    finally:
+        process.kill()
+        process.communicate()
 
 
-def test_a_dry_run_answers_once(folder, monkeypatch, capfd):
-    monkeypatch.setenv("GAIXIE_TOKENS", "me=a-secret-of-sixteen")
-    assert serve.main([folder, "--dry-run", "--draws", "2"]) == 0
-    out, err = capfd.readouterr()
-    said = [line for line in err.splitlines() if not line.startswith("{")]
-    assert any(line.startswith("score: 0.") for line in said)
-    assert any(line.startswith("paraphrase: ") for line in said)
-    assert said[-1] == SPScore.load().signature()
-    assert "a-secret-of-sixteen" not in out + err
+def answers(url: str) -> bool:
+    try:
+        return urllib.request.urlopen(f"{url}/ready").status == 200
+    except OSError:
+        return False
 
 
-def test_scoring_alone_imports_no_torch():
+def score(url: str) -> list[dict]:
+    body = json.dumps({"pairs": PAIRS}).encode()
+    request = urllib.request.Request(f"{url}/v1/score", body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)["scores"]
+
+
+def test_it_needs_no_torch():
     code = (
-        "import sys; from gaixie.service.serve import main; code = main(['--dry-run']); "
-        "sys.exit(code or 'torch' in sys.modules or 'pyspark' in sys.modules)"
+        "import sys, gaixie.service.serve as s; s.make_service('full', s.ServiceSettings()); "
+        "sys.exit('torch' in sys.modules or 'pyspark' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize(
-    ("given", "environment", "message"),
-    [
-        (["no/such"], {}, "no/such: no such folder"),
-        (["--tier", "best", "--dry-run"], {}, "best"),
-        ([], {"GAIXIE_TOKENS": "abc"}, "entry 1: expected NAME=TOKEN"),
-        ([], {"GAIXIE_TOKENS": "me=short"}, "16 or more"),
-        ([], {"GAIXIE_TOKENS_FILE": "/none"}, "none"),
-        (["{folder}", "--min-meaning", "2"], {}, "min_meaning"),
-        (["--timeout", "-1"], {}, "timeout"),
-    ],
-)
-def test_mistakes(folder, tmp_path, monkeypatch, capsys, given, environment, message):
-    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    assert serve.main([one.format(tmp=tmp_path, folder=folder) for one in given]) == 2
-    error = capsys.readouterr().err
-    assert message in error.splitlines()[-1], error
-    assert "short" not in error
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("library", ["pydantic_core", "_multiarray_umath", "libarrow", "httptools"])
-def test_an_early_interrupt_is_one_line(library):
-    """Ctrl-C while `gaixie serve` imports what needs a library must give one line, not a trace."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "gaixie.jobs.cli", "serve", "--port", "0"],
-        cwd=ROOT,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
-    maps = Path(f"/proc/{process.pid}/maps")
-    wait_for(lambda: library in maps.read_text(), f"the import of {library}", process)
-    process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=120)
-    assert process.returncode == 130, stderr
-    assert len(stderr.splitlines()) == 1
-    assert "interrupted" in stderr
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_is_under_way_is_answered_at_the_end(workers):
+    """After SIGTERM a request that was sent must still be answered, and no worker may be left."""
+    with running("--workers", workers) as (url, process):
+        assert len(score(url)) == len(PAIRS)
+        body = json.dumps({"pairs": PAIRS}).encode()
+        with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as connection:
+            head = "POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            head += f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+            connection.sendall(head.encode() + body[:-1])
+            assert answers(url)  # so it has begun to read the one before
+            process.send_signal(signal.SIGTERM)
+            connection.sendall(body[-1:])
+            answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+        assert answer.startswith(b"HTTP/1.1 200")
+        _, stderr = process.communicate(timeout=60)
+        assert process.returncode == 0, stderr
+        assert "Traceback" not in stderr
+        assert not answers(url)
+
+
+@pytest.mark.parametrize(
+    ("given", "environment", "named"),
+    [
+        (["--tier", "best"], {}, "best"),
+        ([], {"GAIXIE_TOKENS": "abc"}, "GAIXIE_TOKENS: entry 1"),
+        ([], {"GAIXIE_TOKENS": "me=short"}, "me"),
+        ([], {"GAIXIE_TOKENS_FILE": "/none"}, "/none"),
+        (["--timeout", "-1"], {}, "timeout"),
+    ],
+)
+def test_mistakes(monkeypatch, refused, given, environment, named):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert "short" not in refused(serve.main, given, named)
+
+
+def test_a_port_in_use_is_said_and_what_to_do(refused):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        given = ["--tier", "core", "--port", taken.getsockname()[1]]
+        assert "--port 0" in refused(serve.main, given, "--port")

@@ -1,22 +1,38 @@
-"""Runs a service in a thread, on a real port; has a part whose work a test can hold up."""
+"""Runs services in threads, on real ports; has a part whose work a test can hold up, and an
+application with all parts."""
 
 import http.client
 import json
+import shutil
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.json as pj
 from fastapi import APIRouter, FastAPI, Request
+from manifests import write_scored
 from pydantic import Field
 
 from gaixie.service.batching import Batcher
+from gaixie.service.browsing.pairs import Pairs
+from gaixie.service.browsing.part import BrowsingPart
 from gaixie.service.part import Part, while_connected
-from gaixie.service.processes import in_a_thread
+from gaixie.service.serve import in_a_thread, make_service
+from gaixie.service.settings import ServiceSettings
+from gaixie.udfs.meaning.why import explainer
+from gaixie.udfs.spscore import OUTPUTS, SPScore
+from gaixie.udfs.storage.manifest import read_run
 from gaixie.udfs.storage.settings import Strict
 
+ROOT = Path(__file__).parents[2]
 PATIENCE = 60
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
+FLAGS += ["--no-first-run", "--disable-component-update"]
 
 
 class Numbers(Strict):
@@ -50,9 +66,6 @@ class Doubling(Part):
             raise ZeroDivisionError("an error that nobody thought of")
         return [2 * item for item in items]
 
-    def about(self) -> dict[str, Any]:
-        return {"examples": [1]}
-
     async def double(self, request: Request, given: Numbers) -> dict[str, list[int]]:
         """Twice each number."""
         work = self.batcher.submit("", given.numbers, self.timeout)
@@ -73,6 +86,7 @@ class Answer:
         assert set(self.json) == {"error"}
         assert set(self.json["error"]) == {"code", "message"}
         assert "\n" not in self.json["error"]["message"]
+        assert len(self.json["error"]["message"]) <= 300
         return self.status, self.json["error"]["code"], self.json["error"]["message"]
 
 
@@ -105,3 +119,21 @@ def serving(app: FastAPI, drain: int = PATIENCE) -> Iterator[Service]:
     """Yields a running service of the app, and stops it as SIGTERM would."""
     with in_a_thread(app, drain) as url:
         yield Service(int(url.rpartition(":")[2]))
+
+
+def scored_examples() -> pa.Table:
+    """Returns the example pairs with the columns of a run."""
+    table = pj.read_json(ROOT / "examples/pairs.jsonl").select(["source", "paraphrase"])
+    judged = SPScore.load().judge(table["source"], table["paraphrase"])
+    for name in OUTPUTS:
+        table = table.append_column(name, pa.array(judged[name], pa.float32()))
+    return table.append_column("pair_id", pa.array([f"{k:032x}" for k in range(len(table))]))
+
+
+def whole_app(folder: Path, table: pa.Table, **limits: Any) -> FastAPI:
+    """Returns an application with all parts, of tier core. folder: an empty one for its run."""
+    uri = write_scored(folder / "runs" / "examples", {("llm", 1): table})
+    manifest, settings = read_run(uri), ServiceSettings(**limits)
+    why = explainer("SPScore-zh|tier:core|")
+    part = BrowsingPart(Pairs(uri, manifest), manifest, why, settings)
+    return make_service("core", settings, part)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from axe_core_python.sync_playwright import Axe
+from gaixie.service.edit_writer import EditWriter
 from pages import BROWSER, TABS, texts, until
 from services import serving
 from whole_service import LEARNT
 
 from gaixie.service.app import make_app
-from gaixie.service.edit_writer import EditWriter
 from gaixie.service.paraphrasing import ParaphrasingPart
 from gaixie.service.settings import ServiceSettings
 from gaixie.udfs.meaning import explain

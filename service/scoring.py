@@ -18,13 +18,13 @@ from gaixie.service.batching import Batcher
 from gaixie.service.changes import Changes, changes
 from gaixie.service.part import Part, json_response, while_connected
 from gaixie.service.settings import ServiceSettings
-from gaixie.service.tables import ENCODINGS, XLSX, Table, read_table
+from gaixie.service.uploads import ENCODINGS, XLSX, Upload, read_upload
 from gaixie.udfs.meaning.explain import explain_pairs
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.spscore.validated import validated_features
+from gaixie.udfs.storage.records import whole
 from gaixie.udfs.storage.settings import Strict
-from gaixie.udfs.text.normalise import decodable
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 from gaixie.udfs.text.validate import REASONS
 
@@ -43,6 +43,7 @@ BOUNDS = (0.1, 0.3, 0.5, 0.75)
 SAME_MEANING, LITTLE_CHANGE = 0.5, 0.3
 """Meaning below which a poor pair has another one; structure and synonyms of a near-copy."""
 Pair = tuple[str, str]
+Given = tuple[str | None, str | None]
 Options = tuple[bool, bool]
 """(explain, changes)."""
 Encoding = Annotated[
@@ -56,7 +57,7 @@ Column = Annotated[
     str | None,
     Query(description="name of its column; detected if not given: source, 原句, 原文, 改写, …"),
 ]
-Text = Annotated[str, AfterValidator(decodable)]
+Text = Annotated[str, AfterValidator(whole)]
 """A sentence, or another text, of a request; half a surrogate pair makes it undecodable."""
 Judged = Annotated[float | None, Field(ge=0, le=1)]
 
@@ -156,7 +157,7 @@ class ScoringPart(Part):
     def about(self) -> dict[str, Any]:
         return {"tier": self.tier, "signature": self.signature}
 
-    def judge(self, options: Options, pairs: list[Pair]) -> list[dict[str, Any]]:
+    def judge(self, options: Options, pairs: list[Given]) -> list[dict[str, Any]]:
         """Returns a Score for each pair. Pairs that the scoring job would quarantine are not
         judged, except short ones.
         """
@@ -175,14 +176,9 @@ class ScoringPart(Part):
         answers = [dict(zip(OUTPUTS, row, strict=True)) for row in outputs.tolist()]
         for answer, reason in zip(answers, reasons, strict=True):
             answer |= {"verdict": verdict(answer), "reason": reason}
-        places = np.flatnonzero(fit)
-        with_reasons(
-            [pairs[place] for place in places],
-            [answers[place] for place in places],
-            options,
-            self.spscore,
-            self.segmenter,
-        )
+        read = [(str(a), str(b)) for (a, b), is_fit in zip(pairs, fit, strict=True) if is_fit]
+        judged = [answers[place] for place in np.flatnonzero(fit)]
+        with_reasons(read, judged, options, self.spscore, self.segmenter)
         return answers
 
     async def score(self, request: Request, given: ScoreRequest) -> Response:
@@ -213,7 +209,10 @@ class ScoringPart(Part):
         Streams all its columns, followed by the judgements, spscore and reason, as CSV in UTF-8.
         """
         table = await self._table(request, encoding, source, paraphrase)
-        pairs = table.pairs()
+        try:
+            pairs = table.pairs()
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from None
         if not pairs:
             raise HTTPException(422, "no rows below the header")
         headers = {"X-Signature": self.signature, "X-Encoding": table.encoding}
@@ -223,7 +222,7 @@ class ScoringPart(Part):
             self._scored(table, pairs), media_type="text/csv; charset=utf-8", headers=headers
         )
 
-    async def _scored(self, table: Table, pairs: list[Pair]) -> AsyncIterator[str]:
+    async def _scored(self, table: Upload, pairs: list[Given]) -> AsyncIterator[str]:
         yield table.head()
         for start in range(0, len(pairs), self._most):
             part = pairs[start : start + self._most]
@@ -245,9 +244,13 @@ class ScoringPart(Part):
         facts = {name: getattr(table, name) for name in names}
         return json_response({**facts, "columns": table.header, "rows": len(table.rows)})
 
-    async def _table(self, request: Request, *given: str | None) -> Table:
+    async def _table(self, request: Request, *given: str | None) -> Upload:
         kind = request.headers.get("content-type", "")
-        table = await asyncio.to_thread(read_table, await request.body(), kind, *given)
+        body = await request.body()
+        try:
+            table = await asyncio.to_thread(read_upload, body, kind, *given)
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from None
         if len(table.rows) > (most := self.settings.max_rows):
             raise HTTPException(413, f"{len(table.rows):,} rows: at most {most:,} a table")
         return table

@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import errno
 import logging
-import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -107,9 +106,8 @@ def serve(
         Multiprocess(config, [listening]).run()
         return 0
     server = uvicorn.Server(config)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     # uvicorn raises the signal again when all is answered; ending on request is no failure.
-    with suppress(KeyboardInterrupt, SystemExit):
+    with suppress(KeyboardInterrupt):
         server.run(sockets=[listening])
     return 0 if server.started else 2
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from gaixie.udfs.spscore import OUTPUTS, SPScore
-from gaixie.udfs.text.normalise import decodable
+from gaixie.udfs.storage.records import whole
 
 if TYPE_CHECKING:
     from gaixie.udfs.paraphrase.paraphraser import Paraphraser
@@ -141,7 +141,7 @@ def _strings(values: Any, name: str) -> pa.Array:
     try:
         column = values if isinstance(values, pa.ChunkedArray) else pa.array(values)
     except UnicodeEncodeError:
-        texts = [decodable(text) if isinstance(text, str) else None for text in values]
+        texts = [whole(text) if isinstance(text, str) else None for text in values]
         for number, (old, new) in enumerate(zip(values, texts, strict=True)):
             if isinstance(old, str) and old != new:
                 line = f"row {number}: {name} has half a surrogate pair; it is not judged"

@@ -137,3 +137,17 @@ def whole_app(folder: Path, table: pa.Table, **limits: Any) -> FastAPI:
     why = explainer("SPScore-zh|tier:core|")
     part = BrowsingPart(Pairs(uri, manifest), manifest, why, settings)
     return make_service("core", settings, part)
+
+
+def texts(page, selector: str) -> list[str]:
+    return page.locator(selector).all_inner_texts()
+
+
+def until(page, true) -> None:
+    """Waits until ``true`` holds; Playwright's own wait evaluates a string, which the page's policy
+    forbids."""
+    for _ in range(20 * PATIENCE):
+        if true():
+            return
+        page.wait_for_timeout(50)
+    raise TimeoutError

@@ -58,12 +58,6 @@ def normalise(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).split())
 
 
-def decodable(text: str) -> str:
-    """Returns the text with U+FFFD for each half of a surrogate pair, which no encoding can hold;
-    so the text counts as undecodable."""
-    return re.sub("[\ud800-\udfff]", "\ufffd", text)
-
-
 def written_places(written: str) -> list[int] | None:
     """Returns where each character of the normalised text begins in the written text.
 

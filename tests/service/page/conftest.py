@@ -5,15 +5,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pages import BROWSER, FLAGS, SECONDS
-from services import serving
+from services import BROWSER, FLAGS, PATIENCE, scored_examples, serving, whole_app
 
 
 @pytest.fixture(scope="module")
 def examples() -> pa.Table:
     """Returns the scored example pairs, each with a rating of 4."""
-    from whole_service import scored_examples  # imports PyTorch
-
     scored = scored_examples()
     return scored.append_column("rated", pa.array([4.0] * len(scored), pa.float32()))
 
@@ -21,8 +18,6 @@ def examples() -> pa.Table:
 @pytest.fixture(scope="module")
 def service(tmp_path_factory, examples):
     """Yields a service with all parts."""
-    from whole_service import whole_app
-
     with serving(whole_app(tmp_path_factory.mktemp("service"), examples)) as service:
         yield service
 
@@ -49,7 +44,7 @@ def open_page(browser, service):
         context = browser.new_context(**{"locale": "en-US"} | options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(SECONDS)
+        page.set_default_timeout(1000 * PATIENCE)
         page.on("request", lambda request: asked.append(request.url))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on(

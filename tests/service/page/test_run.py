@@ -9,9 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from axe_core_python.sync_playwright import Axe
 from manifests import run_manifest
-from pages import BROWSER, texts, until
-from services import serving
-from whole_service import whole_app
+from services import BROWSER, serving, texts, until, whole_app
 
 from gaixie.jobs.scoring.report import Report, draw_report, write_report
 from gaixie.jobs.scoring.sample import Sample

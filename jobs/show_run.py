@@ -107,7 +107,7 @@ def browse(args: argparse.Namespace) -> int:
     try:
         from gaixie.service.browsing.pairs import Pairs
         from gaixie.service.browsing.part import BrowsingPart
-        from gaixie.service.serve import make_service, serve
+        from gaixie.service.listening import make_service, serve
         from gaixie.service.settings import ServiceSettings, read_tokens
     except ModuleNotFoundError as error:
         raise JobError(missing_package(str(error.name), "browse")) from None

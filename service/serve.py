@@ -20,36 +20,18 @@ Exit codes: 0 ended, 2 something to fix (one line says what), 130 interrupted be
 from __future__ import annotations
 
 import argparse
-import errno
-import logging
-import socket
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from functools import partial
-from threading import Thread
 
-import uvicorn
-from fastapi import FastAPI
-from uvicorn.supervisors import Multiprocess
-
-from gaixie.service.app import make_app
-from gaixie.service.paraphrasing import ParaphrasingPart
-from gaixie.service.part import Part
-from gaixie.service.scoring import ScoringPart
+from gaixie.service.listening import make_service, serve
 from gaixie.service.settings import ServiceSettings, read_tokens
-from gaixie.udfs.command_line import make_parser, positive, run_command, say
+from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.defaults import TIER_NAMES
 from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.storage.options import add_options
 
 LIMITS = tuple(name for name in ServiceSettings.model_fields if name not in ("tokens", "cors"))
 """Settings of the service that are options of the command, by their names."""
-LOADING_SECONDS = 120
-"""Seconds after which a worker that loads its models counts as hung."""
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-OPTIONS = {"server_header": False, "ws": "none", "timeout_keep_alive": 75}
-"""uvicorn's settings. A proxy keeps idle connections for up to 75 seconds, and closes them first."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -65,89 +47,6 @@ def run(args: argparse.Namespace) -> int:
     SPScore.load(args.tier)  # mistakes show before a port is open
     make = partial(make_service, args.tier, settings)
     return serve(make, args.host, args.port, args.workers, args.drain, settings.tokens)
-
-
-def make_service(tier: str, settings: ServiceSettings, *parts: Part) -> FastAPI:
-    """Makes the application of one process: the given parts, scoring and paraphrasing."""
-    common = (ScoringPart(tier, settings), ParaphrasingPart(tier, settings))
-    return make_app([*parts, *common], settings)
-
-
-def serve(
-    make: Callable[[], FastAPI],
-    host: str,
-    port: int,
-    workers: int = 1,
-    drain: int = 30,
-    tokens: dict[str, str] | None = None,
-) -> int:
-    """Serves until SIGTERM or SIGINT, and returns the exit code.
-
-    make: makes the application in each process; must be picklable for several workers. port: 0
-    takes a free one. drain: seconds to finish requests under way when the service ends. tokens:
-    warns if anybody on the network may use the service without. Raises OSError if the port is not
-    available.
-    """
-    config = uvicorn.Config(
-        make,
-        factory=True,
-        workers=workers,
-        log_level=logging.WARNING,
-        timeout_graceful_shutdown=drain,
-        timeout_worker_healthcheck=LOADING_SECONDS,
-        **OPTIONS,
-    )
-    listening = _bind(host, port)
-    shown = f"[{host}]" if ":" in host else host
-    if host not in LOOPBACK and not tokens:
-        say(f"warning: {host} is open to the network, but there are no tokens")
-    say(f"http://{shown}:{listening.getsockname()[1]}  {workers} process{'es' * (workers > 1)}")
-    if workers > 1:
-        Multiprocess(config, [listening]).run()
-        return 0
-    server = uvicorn.Server(config)
-    # uvicorn raises the signal again when all is answered; ending on request is no failure.
-    with suppress(KeyboardInterrupt):
-        server.run(sockets=[listening])
-    return 0 if server.started else 2
-
-
-@contextmanager
-def in_a_thread(app: FastAPI, drain: int | None = None) -> Iterator[str]:
-    """Serves in a thread of this process, on a free port of loopback, until the block ends.
-
-    Yields the address. Raises RuntimeError if the application cannot start.
-    """
-    listening = _bind("127.0.0.1", 0)
-    config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=drain, **OPTIONS)
-    server = uvicorn.Server(config)
-    thread = Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    try:
-        while not server.started:
-            thread.join(0.05)
-            if not thread.is_alive():
-                raise RuntimeError("the application did not start")
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host, port))
-    except (OSError, OverflowError) as error:  # OverflowError: no port of that number
-        listening.close()
-        why = getattr(error, "strerror", "") or str(error)
-        if getattr(error, "errno", 0) == errno.EADDRINUSE:
-            why += "; --port 0 takes a free one"
-        raise OSError(f"--host {host} --port {port}: {why}") from None
-    listening.set_inheritable(True)
-    return listening
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

@@ -28,7 +28,7 @@ EXTRAS = {
     "snownlp": "segmenter",
     "pyspark": "spark",
     **dict.fromkeys(["accelerate", "datasets", "deepspeed"], "train"),
-    **dict.fromkeys(["fastapi", "uvicorn", "prometheus_client", "openpyxl"], "serve"),
+    **dict.fromkeys(["fastapi", "uvicorn", "openpyxl"], "serve"),
 }
 """Maps a package to the extra of gaixie that installs it."""
 

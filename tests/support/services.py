@@ -20,8 +20,8 @@ from pydantic import Field
 from gaixie.service.batching import Batcher
 from gaixie.service.browsing.pairs import Pairs
 from gaixie.service.browsing.part import BrowsingPart
+from gaixie.service.listening import in_a_thread, make_service
 from gaixie.service.part import Part, while_connected
-from gaixie.service.serve import in_a_thread, make_service
 from gaixie.service.settings import ServiceSettings
 from gaixie.udfs.meaning.why import explainer
 from gaixie.udfs.spscore import OUTPUTS, SPScore

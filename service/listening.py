@@ -7,6 +7,7 @@ import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from threading import Thread
 
 import uvicorn
@@ -14,7 +15,7 @@ from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
 from gaixie.service.app import make_app
-from gaixie.service.paraphrasing import ParaphrasingPart
+from gaixie.service.paraphrasing import ParaphrasingPart, shipped, trained
 from gaixie.service.part import Part
 from gaixie.service.scoring import ScoringPart
 from gaixie.service.settings import ServiceSettings
@@ -27,9 +28,15 @@ OPTIONS = {"server_header": False, "access_log": False, "ws": "none", "timeout_k
 """uvicorn's settings. A proxy keeps idle connections for up to 75 seconds, and closes them first."""
 
 
-def make_service(tier: str, settings: ServiceSettings, *parts: Part) -> FastAPI:
-    """Makes the application of one process: the given parts, scoring and paraphrasing."""
-    common = (ScoringPart(tier, settings), ParaphrasingPart(tier, settings))
+def make_service(
+    tier: str, settings: ServiceSettings, *parts: Part, model: str | None = None
+) -> FastAPI:
+    """Makes the application of one process: the given parts, scoring and paraphrasing.
+
+    model: the folder of a trained model that writes, instead of the paraphraser that ships.
+    """
+    writer = partial(trained, model) if model else shipped
+    common = (ScoringPart(tier, settings), ParaphrasingPart(tier, settings, writer))
     return make_app([*parts, *common], settings)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import secrets
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from fastapi import APIRouter, HTTPException, Request, Response
@@ -29,8 +30,6 @@ COST = 100
 TERMS, MOST = 16, 12
 """The most terms to keep, and candidates of a text."""
 SEEDS = 2**31
-Write = Callable[[Sequence[str], Wanted], list[list[str]]]
-"""Returns the candidates of each text."""
 Why = Literal["empty", "undecodable", "too_long", "no_han", "nothing_good_enough"]
 
 
@@ -98,6 +97,45 @@ class ParaphraseAnswer(Strict):
     results: list[ParaphraseResult] = Field(description="one for each text, in order")
 
 
+class Writer(NamedTuple):
+    """What writes candidates, and what it is."""
+
+    write: Callable[[Sequence[str], Wanted], Sequence[Sequence[str]]]
+    """Returns the candidates of each text."""
+    name: str
+    card: str = ""
+    card_zh: str = ""
+
+
+def shipped() -> Writer:
+    """Loads the paraphraser that ships with the package."""
+    paraphraser, words = Paraphraser.load(), card()
+
+    def write(texts: Sequence[str], wanted: Wanted) -> list[list[str]]:
+        return [[one.text for one in found] for found in paraphraser(texts, wanted)]
+
+    return Writer(write, "edits", words["en"], words["zh"])
+
+
+def trained(folder: str) -> Writer:
+    """Loads a model of a folder, which draws twice as many candidates as wanted. Imports PyTorch.
+
+    Raises OSError or ValueError, in one line, if it cannot be loaded.
+    """
+    from gaixie.training.modeling.generator import Decoding, Generator
+    from gaixie.training.modeling.model import load_model
+
+    generator = Generator(*load_model(folder))
+
+    def write(texts: Sequence[str], wanted: Wanted) -> list[list[str]]:
+        code = str(wanted.degree) if generator.degrees else ""
+        return generator.candidates(
+            texts, Decoding(draws=2 * wanted.n, code=code, seed=wanted.seed)
+        )
+
+    return Writer(write, Path(folder).resolve().name)
+
+
 class Asked(NamedTuple):
     """What texts must share to be written in one batch."""
 
@@ -116,11 +154,9 @@ class ParaphrasingPart(Part):
 
     name = "paraphrase"
 
-    def __init__(
-        self, tier: str, settings: ServiceSettings, load: Callable[[], Write] | None = None
-    ):
+    def __init__(self, tier: str, settings: ServiceSettings, load: Callable[[], Writer] = shipped):
         """load: loads what writes, by default the paraphraser that ships."""
-        self.tier, self.settings, self._load_writer = tier, settings, load or shipped
+        self.tier, self.settings, self._load_writer = tier, settings, load
         self.router = APIRouter(prefix="/v1")
         self.router.post("/paraphrase", response_model=ParaphraseAnswer)(self.paraphrase)
         self._numbers = itertools.count(1)
@@ -136,12 +172,12 @@ class ParaphrasingPart(Part):
     def _load(self) -> None:
         self.spscore, self.segmenter = SPScore.load(self.tier), load_segmenter()
         self.signature = self.spscore.signature(self.segmenter)
-        self._write = self._load_writer()
+        self._writer = self._load_writer()
         self.write(Asked(1, 1, (), (False, False), None, 0), ["今天天气很好，我们去公园吧。"])
 
     def about(self) -> dict[str, Any]:
-        words = card()
-        named = {"name": "edits", "card": words["en"], "card_zh": words["zh"]}
+        writer = self._writer
+        named = {"name": writer.name, "card": writer.card, "card_zh": writer.card_zh}
         limits = {"n": MOST, "degrees": DEGREES, "texts": self.settings.max_texts}
         return {**named, **limits, "signature": self.signature}
 
@@ -150,7 +186,7 @@ class ParaphrasingPart(Part):
         seed = secrets.randbelow(SEEDS) if asked.seed is None else asked.seed
         reasons = [self._unfit(text) for text in texts]
         fit = ["" if why else text for text, why in zip(texts, reasons, strict=True)]
-        found = self._write(fit, Wanted(asked.degree, asked.n, asked.keep, seed))
+        found = self._writer.write(fit, Wanted(asked.degree, asked.n, asked.keep, seed))
         return [
             self._result(asked, text, [] if why else candidates, why)
             for text, candidates, why in zip(texts, found, reasons, strict=True)
@@ -211,18 +247,8 @@ class ParaphrasingPart(Part):
         asked = Asked(given.n, given.degree, keep, options, given.seed, number)
         work = self._batcher.submit(asked, texts, self.settings.timeout)
         results = await while_connected(request, work)
-        answer = {"model": self.about()["name"], "signature": self.signature, "results": results}
+        answer = {"model": self._writer.name, "signature": self.signature, "results": results}
         return json_response(answer)
-
-
-def shipped() -> Write:
-    """Loads the paraphraser that ships with the package."""
-    paraphraser = Paraphraser.load()
-
-    def write(texts: Sequence[str], wanted: Wanted) -> list[list[str]]:
-        return [[one.text for one in found] for found in paraphraser(texts, wanted)]
-
-    return write
 
 
 def _is_paraphrase(candidate: dict[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
   gaixie serve                               on http://127.0.0.1:8000; no PyTorch
   gaixie serve --tier core                   faster, and mistakes a changed meaning more often
+  gaixie serve runs/first/model              paraphrases with a trained model: gaixie[serve,train]
   GAIXIE_TOKENS=me=a-long-secret gaixie serve --host 0.0.0.0 --workers 4
 
   curl -s localhost:8000/v1/score -H 'Content-Type: application/json' \\
@@ -24,6 +25,7 @@ import sys
 from functools import partial
 
 from gaixie.service.listening import make_service, serve
+from gaixie.service.paraphrasing import trained
 from gaixie.service.settings import ServiceSettings, read_tokens
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.defaults import TIER_NAMES
@@ -44,14 +46,18 @@ def run(args: argparse.Namespace) -> int:
     given = {name: getattr(args, name) for name in (*LIMITS, "cors")}
     given = {name: value for name, value in given.items() if value is not None}
     settings = ServiceSettings(tokens=read_tokens(), **given)
-    SPScore.load(args.tier)  # mistakes show before a port is open
-    make = partial(make_service, args.tier, settings)
+    SPScore.load(args.tier)  # here and below: mistakes show before a port is open
+    if args.model:
+        trained(args.model)
+    make = partial(make_service, args.tier, settings, model=args.model)
     return serve(make, args.host, args.port, args.workers, args.drain, settings.tokens)
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("serve", __doc__)
     add = parser.add_argument
+    model = "folder of a trained model; by default the paraphraser that ships"
+    add("model", nargs="?", metavar="MODEL", help=model)
     add("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
     add("--port", type=int, default=8000, help="0: any free port (%(default)s)")
     add("--workers", type=positive, default=1, metavar="N", help="processes (%(default)s)")

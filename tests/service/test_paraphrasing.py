@@ -4,7 +4,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from gaixie.service.app import make_app
-from gaixie.service.paraphrasing import ParaphrasingPart
+from gaixie.service.paraphrasing import ParaphrasingPart, Writer
 from gaixie.service.settings import ServiceSettings
 from gaixie.udfs.paraphrase.paraphraser import Paraphraser, Wanted
 from gaixie.udfs.spscore import OUTPUTS, SPScore
@@ -38,7 +38,8 @@ def client():
 @pytest.fixture(scope="module")
 def scripted():
     """Yields a client of a service whose candidates are WRITTEN's."""
-    with client_of(load=lambda: lambda texts, wanted: [WRITTEN.get(t, []) for t in texts]) as made:
+    writer = Writer(lambda texts, wanted: [WRITTEN.get(text, []) for text in texts], "scripted")
+    with client_of(load=lambda: writer) as made:
         yield made
 
 

@@ -14,7 +14,7 @@ import threading
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import ClassVar
@@ -132,20 +132,10 @@ class Cluster:
         state = self.state()
         return state is not None and state["aliveworkers"] == len(self.workers)
 
-    def add_worker(self, cores: int = 1, gpus: Sequence[str] = ()) -> None:
-        """Adds a worker. gpus: addresses that its discovery script reports, as nvidia-smi would."""
+    def add_worker(self, cores: int = 1) -> None:
         wait_for(self._all_are_known, "the master to see that a worker is gone", self.master)
         given = ["--host", "127.0.0.1", "--cores", cores, "--memory", "1g"]
         folder = self.folder / f"work-{len(self.processes)}"
-        if gpus:
-            script, settings = folder.with_suffix(".sh"), folder.with_suffix(".conf")
-            found = json.dumps({"name": "gpu", "addresses": gpus})
-            script.write_text(f"#!/bin/sh\necho '{found}'\n")
-            script.chmod(0o755)
-            resource = "spark.worker.resource.gpu"
-            lines = (f"{resource}.amount {len(gpus)}", f"{resource}.discoveryScript {script}")
-            settings.write_text("\n".join(lines))
-            given += ["--properties-file", settings]
         worker = self._start(
             "worker.Worker", *given, "--webui-port", 0, "--work-dir", folder, self.url
         )
@@ -181,8 +171,7 @@ class Cluster:
 
 
 class ObjectStore:
-    """SeaweedFS with its S3 gateway, two accounts, one bucket ``gaixie``, and a REST catalogue of
-    Iceberg, whose warehouses are the store's table buckets.
+    """SeaweedFS with its S3 gateway, two accounts, and one bucket ``gaixie``.
 
     environment: all that a job gets, and needs, to reach the store. The account ``admin`` may do
     everything, ``reader`` may read and list.
@@ -196,11 +185,9 @@ class ObjectStore:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        self._ports = [free_port() for _ in range(9)]
+        self._ports = [free_port() for _ in range(8)]
         self.port = self._ports[0]
-        self.endpoint, self.catalogue = (
-            f"http://127.0.0.1:{port}" for port in (self.port, self._ports[-1])
-        )
+        self.endpoint = f"http://127.0.0.1:{self.port}"
         actions = {"admin": ["Admin", "Read", "List", "Tagging", "Write"]}
         actions["reader"] = [f"Read:{self.BUCKET}", f"List:{self.BUCKET}"]
         identities = [
@@ -219,7 +206,7 @@ class ObjectStore:
 
     def start(self) -> None:
         """Starts the server; after a stop, on the same ports and data."""
-        s3, s3_grpc, master, master_grpc, volume, volume_grpc, filer, filer_grpc, rest = self._ports
+        s3, s3_grpc, master, master_grpc, volume, volume_grpc, filer, filer_grpc = self._ports
         ports = {
             "s3.port": s3,
             "s3.port.grpc": s3_grpc,
@@ -229,11 +216,10 @@ class ObjectStore:
             "volume.port.grpc": volume_grpc,
             "filer.port": filer,
             "filer.port.grpc": filer_grpc,
-            "s3.port.iceberg": rest,
         }
         line = [Path(sys.executable).parent / "weed", "server", f"-dir={self.folder / 'data'}"]
         line += ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3", "-s3.iam=false"]
-        line += ["-s3.port.lance=0", f"-s3.config={self.folder / 's3.json'}"]
+        line += ["-s3.port.lance=0", "-s3.port.iceberg=0", f"-s3.config={self.folder / 's3.json'}"]
         line += ["-master.volumeSizeLimitMB=512", "-volume.max=100", "-master.telemetry=false"]
         line += [f"-{name}={port}" for name, port in ports.items()]
         with open(self.folder / "log", "a") as log:

@@ -2,10 +2,12 @@
 
     git worktree add ../before COMMIT
     python research/benchmarks/compare_commits.py ../before . --data FOLDER
+    python research/benchmarks/compare_commits.py ../before . --only demo
 
 Each checkout runs the demo, scores pairs of translations, and trains a few steps, in its own
-folder. Text and counts must be equal, other numbers equal within 1e-6. Exit codes: 0 all equal, 1
-something differs (the script names each difference).
+folder. Text and counts must be equal, other numbers equal within 1e-6. Stages begin at given scores,
+so that they do not depend on a default. Exit codes: 0 all equal, 1 something differs (the script
+names each difference).
 """
 
 from __future__ import annotations
@@ -24,11 +26,11 @@ import pyarrow.dataset as ds
 
 TRANSLATIONS = "wmt_en_zh_translations.parquet"
 COMMANDS = """
-jobs/score_corpus.py --config examples/demo.yaml --output OUT/demo
+jobs/score_corpus.py --config examples/demo.yaml --output OUT/demo CUTS
 jobs/build_pairs.py versions --input DATA/TRANSLATIONS --foreign-column source_en \
 --text-column translations_zh --max-pairs 2 --output OUT/made
 jobs/score_corpus.py --input OUT/made/pairs --origin-column origin --output OUT/corpus \
---run-id first
+--run-id first CUTS
 jobs/release_dataset.py --root OUT/corpus --runs first --version 1.0 --license CC-BY-4.0 \
 --split 0.98 0.01 0.01
 jobs/build_vocabulary.py --input examples/pairs.jsonl --column source --column paraphrase \
@@ -38,7 +40,15 @@ training/tokenize_text.py make OUT/vocabulary/vocabulary.tsv --output OUT/tokeni
 training/curriculum.py --config examples/demo-train.yaml --set data.uri=OUT/demo/runs/demo \
 --set tokenizer=OUT/tokenizer --set output=OUT/run --set trainer.max_steps=20
 """
+CUTS = {
+    "parallel": ("[0.23,0.52,0.67]", 0.8),
+    "back_translation": ("[0.23,0.52,0.67]", 0.8),
+    "llm": ("[0.24,0.43,0.53]", 0.65),
+    "human": ("[0.21,0.46,0.60]", 0.8),
+}
+"""Scores at which stages begin, and the least meaning of stages 2 and 3."""
 TABLES = {
+    "rows of the demo": ("demo/runs/demo/scored", "pair_id"),
     "scored rows": ("corpus/runs/first/scored", "pair_id"),
     "quarantine": ("demo/runs/demo/quarantine", "file_row"),
     "release": ("corpus/releases/1.0/data", "pair_id"),
@@ -50,25 +60,37 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("before", type=Path, help="a checkout in a folder called gaixie")
     parser.add_argument("after", type=Path, help="another checkout")
-    parser.add_argument("--data", type=Path, required=True, help=f"folder with {TRANSLATIONS}")
+    parser.add_argument("--data", type=Path, default=Path(), help=f"folder with {TRANSLATIONS}")
+    only = "run only commands with this word in them"
+    parser.add_argument("--only", metavar="WORD", default="", help=only)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         outputs = [Path(folder) / name for name in ("before", "after")]
         for checkout, output in zip((args.before, args.after), outputs, strict=True):
-            run(checkout.resolve(), output, args.data.resolve())
+            run(checkout.resolve(), output, args.data.resolve(), args.only)
         different = [*compare(*outputs)]
     print(f"different: {', '.join(different)}" if different else "all equal")
     return int(bool(different))
 
 
-def run(checkout: Path, output: Path, data: Path) -> None:
+def run(checkout: Path, output: Path, data: Path, only: str) -> None:
     """Runs a checkout's commands. Raises RuntimeError with the end of its log if one fails."""
-    own = os.environ | {"PYTHONPATH": str(checkout.parent)}
+    is_old = (checkout / "gaixie/__init__.py").exists()  # the package was a folder of the checkout
+    environment = os.environ | {"PYTHONPATH": str(checkout if is_old else checkout.parent)}
+    cuts = [
+        f"--set cuts.{origin}.scores={scores} --set cuts.{origin}.min_meaning={least}"
+        for origin, (scores, least) in CUTS.items()
+    ]
+    values = {"OUT": output, "DATA": data, "TRANSLATIONS": TRANSLATIONS, "CUTS": " ".join(cuts)}
     for line in COMMANDS.replace("\\\n", "").strip().splitlines():
-        for name, value in {"OUT": output, "DATA": data, "TRANSLATIONS": TRANSLATIONS}.items():
+        if only not in line:
+            continue
+        for name, value in values.items():
             line = line.replace(name, str(value))
         command = [sys.executable, *line.split()]
-        done = subprocess.run(command, cwd=checkout, env=own, capture_output=True, text=True)
+        done = subprocess.run(
+            command, cwd=checkout, env=environment, capture_output=True, text=True
+        )
         if done.returncode:
             raise RuntimeError(f"{checkout}: {line}\n{done.stderr[-2000:]}")
 
@@ -76,6 +98,8 @@ def run(checkout: Path, output: Path, data: Path) -> None:
 def compare(before: Path, after: Path) -> Iterator[str]:
     """Yields a line for each difference between two outputs."""
     for what, (place, key) in TABLES.items():
+        if not (before / place).exists():
+            continue
         one, other = (read_rows(folder / place, key) for folder in (before, after))
         print(f"{what}: {len(one):,} and {len(other):,} rows, {one.shape[1]} columns")
         try:
@@ -83,7 +107,11 @@ def compare(before: Path, after: Path) -> Iterator[str]:
         except AssertionError as error:
             print(error)
             yield what
-    yield from (n for n in FILES if (before / n).read_bytes() != (after / n).read_bytes())
+    for name in FILES:
+        if (before / name).exists() and (before / name).read_bytes() != (after / name).read_bytes():
+            yield name
+    if not (before / "run/log.jsonl").exists():
+        return
     logs = [pd.read_json(folder / "run/log.jsonl", lines=True) for folder in (before, after)]
     losses = [log["loss"].dropna().tolist() for log in logs]
     print(f"losses: {len(losses[0])} and {len(losses[1])} entries")

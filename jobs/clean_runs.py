@@ -1,24 +1,28 @@
-"""Deletes old runs that no release names.
+"""Deletes what killed runs and releases left behind, and old runs that no release names.
 
+  gaixie clean out
   python jobs/clean_runs.py s3a://bucket/gaixie --keep-days 90 --keep-runs 10 --dry-run
-  gaixie clean out --keep-days 90
 
-ROOT is the --output of jobs/score_corpus.py. A run is deleted if it is older than --keep-days, is
-not among the newest --keep-runs, and is named by no release, finished or in progress. Its manifest
-stays as cleaned.json: readers ignore it, and score_corpus.py --new-only still knows which files
-were scored. To have those scored again, delete the run's folder. For what killed runs left behind,
-use score_corpus.py --clean. Exit codes: 0 done, 2 user error (one line says what), 1 anything else.
+ROOT is the --output of jobs/score_corpus.py. Folders without a manifest, and abandoned uploads to
+S3, are deleted once nobody has written to them for --older-than hours: a run in progress looks the
+same. With --keep-days or --keep-runs, a published run is deleted too if it is older than --keep-days
+days, is not among the newest --keep-runs, and is named by no release, finished or in progress. Its
+manifest stays as cleaned.json: readers ignore it, and score_corpus.py --new-only still knows which
+files were scored; to have those scored again, delete the run's folder. Exit codes: 0 done, 2 user
+error (one line says what), 1 anything else.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
 from gaixie.jobs.corpus.publish import CLEANED, LOCK, held, read_runs
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.releases.store import runs_in_use
+from gaixie.jobs.releases.store import runs_in_use, unpublished_builds
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import NAME, ManifestError, RunManifest
@@ -27,7 +31,9 @@ from gaixie.udfs.storage.manifest import NAME, ManifestError, RunManifest
 def main(argv: list[str] | None = None) -> int:
     args = _arguments(argv)
     try:
-        clean(args.root, args.keep_days, args.keep_runs or 0, args.dry_run)
+        clean_unpublished(args.root, args.older_than, args.dry_run)
+        if args.keep_days or args.keep_runs:
+            clean_old(args.root, args.keep_days, args.keep_runs or 0, args.dry_run)
     except (OSError, ManifestError) as error:
         raise JobError(str(error)) from error
     return 0
@@ -36,35 +42,75 @@ def main(argv: list[str] | None = None) -> int:
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("clean_runs.py", __doc__)
     parser.add_argument("root", metavar="ROOT", help="a local path or a URI")
-    for name, kept in (("days", "runs of the last N days"), ("runs", "the newest N runs")):
-        parser.add_argument(f"--keep-{name}", metavar="N", type=positive, help=f"keep {kept}")
+    hours = "keep what was written to in the last HOURS (%(default)g)"
+    parser.add_argument("--older-than", metavar="HOURS", type=float, default=24, help=hours)
+    for name, kept in (("days", "published runs of the last N days"), ("runs", "the newest N")):
+        text = f"keep {kept}; delete others that no release names"
+        parser.add_argument(f"--keep-{name}", metavar="N", type=positive, help=text)
     parser.add_argument("--dry-run", action="store_true", help="only list what would be deleted")
-    args = parser.parse_args(argv)
-    if not (args.keep_days or args.keep_runs):
-        parser.error("expected --keep-days, --keep-runs, or both")
-    return args
+    return parser.parse_args(argv)
 
 
-def clean(root: str, keep_days: int | None, keep_runs: int, dry_run: bool) -> None:
-    """Deletes old runs and prints their names. keep_days: None for runs of any age."""
+def clean_unpublished(root: str, older_than: float, dry_run: bool) -> None:
+    """Deletes the folders of runs and releases that have no manifest, and aborts uploads to them,
+    if nobody has written there for older_than hours."""
+    limit = datetime.now(UTC) - timedelta(hours=older_than)
+    pending = storage.uploads(root)
+    for folder in [*_unpublished_runs(root), *unpublished_builds(root)]:
+        files = storage.list_files(folder)
+        touched = [file.modified for file in files]
+        touched += [upload.started for upload in pending if upload.uri.startswith(f"{folder}/")]
+        if not touched and not storage.exists(folder):
+            continue  # a store may still list the name of an empty folder
+        if touched and max(touched) > limit:
+            print(f"{folder}: kept: written to recently")
+            continue
+        size = sum(file.size for file in files) / 1e6
+        is_run = folder.startswith(storage.join(root, "runs"))
+        try:
+            if not dry_run:
+                with held(folder, False) if is_run else nullcontext():
+                    storage.delete(folder)
+        except JobError as error:
+            print(f"kept: {error}")
+            continue
+        print(f"{folder}: {_deleted(dry_run)} ({len(files)} files, {size:,.1f} MB)")
+    old = [upload for upload in pending if upload.started <= limit]
+    for upload in old:
+        if not dry_run:
+            storage.abort_upload(upload)
+    if old:
+        print(f"{len(old)} abandoned uploads {_deleted(dry_run)}")
+
+
+def _unpublished_runs(root: str) -> Iterator[str]:
+    runs = storage.join(root, "runs")
+    for folder in (storage.join(runs, name) for name in storage.children(runs)):
+        if not any(storage.exists(storage.join(folder, name)) for name in (NAME, CLEANED)):
+            yield folder
+
+
+def clean_old(root: str, keep_days: int | None, keep_runs: int, dry_run: bool) -> None:
+    """Deletes published runs that are neither young, nor among the newest, nor in a release."""
     runs = read_runs(root)
-    limit = datetime.now(UTC) - timedelta(days=keep_days or 0)
+    oldest = datetime.now(UTC) - timedelta(days=keep_days or 0)
+    spared = {run.run_id for run in runs[max(len(runs) - keep_runs, 0) :]} | runs_in_use(root)
     old = [
         run
-        for run in runs[: max(len(runs) - keep_runs, 0)]
-        if datetime.fromisoformat(run.created) < limit
+        for run in runs
+        if run.run_id not in spared and datetime.fromisoformat(run.created) < oldest
     ]
-    in_use = runs_in_use(root)
     for manifest in old:
         folder = storage.join(root, "runs", manifest.run_id)
-        if manifest.run_id in in_use:
-            print(f"{folder}: kept: a release names it")
-            continue
-        size = sum(file.bytes for files in manifest.files.values() for file in files) / 1e6
+        size = sum(file.size for file in storage.list_files(folder)) / 1e6
         if not dry_run:
             retire(folder, manifest)
-        print(f"{folder}: {'would be deleted' if dry_run else 'deleted'} ({size:,.1f} MB)")
+        print(f"{folder}: {_deleted(dry_run)} ({size:,.1f} MB)")
     print(f"{len(runs)} published runs, {len(old)} of them old")
+
+
+def _deleted(dry_run: bool) -> str:
+    return "would be deleted" if dry_run else "deleted"
 
 
 def retire(folder: str, manifest: RunManifest) -> None:

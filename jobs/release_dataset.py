@@ -2,31 +2,27 @@
 
   spark-submit jobs/release_dataset.py --root s3a://bucket/gaixie --runs monday tuesday \\
       --version 1.0 --license CC-BY-4.0 --split 0.98 0.01 0.01
-  python jobs/release_dataset.py --root out --runs monday --version 1.0 --license MIT --dry-run
-  python jobs/release_dataset.py --root out --unreleased --version 1.1 --license MIT
+  python jobs/release_dataset.py --root out --unreleased --version 1.1 --license MIT --dry-run
   python jobs/release_dataset.py --root out --list
   python jobs/release_dataset.py --root out --verify 1.0
-  python jobs/release_dataset.py --root out --diff 1.0 1.1
-  python jobs/release_dataset.py --root out --trace PAIR_ID        where a pair comes from
   python jobs/release_dataset.py --root out --set-latest 1.0       roll back
-  python jobs/release_dataset.py --root out --clean                delete what killed releases left
 
 ROOT is the --output of jobs/score_corpus.py. Reads published runs of one metric signature, takes a
 pair found in several runs from the first of them, and writes
 
   ROOT/releases/VERSION/manifest.json     every file with its SHA-256, counts, runs; written last
   ROOT/releases/VERSION/build-TOKEN/
-    README.md and its plots               the data set's card
+    README.md                             the data set's card
     croissant.json                        the card for machines (MLCommons Croissant)
     data/split=…/subset=stage-…/*.parquet shuffled shards of about equal size
-  ROOT/releases/latest.json               the newest version
+  ROOT/releases/latest.json               the version released last
 
-A release without a manifest does not exist for readers: if the job is killed, run it again. If two
-jobs make one version at once, one publishes it and the other says so. A published version is never
-overwritten. Columns: pair_id, source, paraphrase, the eight features, structure, synonyms, meaning,
-fluency, spscore, origin, stage, those of --keep-columns, those of method, model, version,
-parameters and license that the runs have, and run. Exit codes: 0 done, 2 user error (one line says
-what), 1 anything else; --verify: 1 for faults.
+A release without a manifest does not exist for readers: if the job is killed, run it again. A
+published version is never overwritten. Columns: pair_id, source, paraphrase, the eight features,
+structure, synonyms, meaning, fluency, spscore, origin, stage, those of --keep-columns, those of
+method, model, version, parameters and license that the runs have, and run. If the inputs declare
+another licence than --license, --license-note must say why. Exit codes: 0 done, 2 user error (one
+line says what), 1 anything else; --verify: 1 for faults.
 """
 
 from __future__ import annotations
@@ -36,10 +32,13 @@ import sys
 
 from pydantic import ValidationError
 
-from gaixie.jobs.corpus.publish import clean
+from gaixie.jobs.corpus.reporting import print_table
+from gaixie.jobs.corpus.session import start_session
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.releases import pipeline, store
-from gaixie.jobs.releases.verify import difference
+from gaixie.jobs.releases import store
+from gaixie.jobs.releases.build import release
+from gaixie.jobs.releases.request import ReleaseRequest
+from gaixie.jobs.releases.verify import faults_of
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import ManifestError
@@ -47,8 +46,8 @@ from gaixie.udfs.storage.options import add_options
 from gaixie.udfs.storage.settings import first_fault
 from gaixie.udfs.text.splits import SPLITS
 
-WHAT = ("runs", "version", "license", "stages", "keep_columns", "title")
-HOW = ("seed", "shards_mb", "shards", "dry_run", "no_latest", "table")
+WHAT = ("runs", "version", "license", "license_note", "stages", "keep_columns", "title")
+HOW = ("seed", "shards_mb", "shards", "dry_run", "no_latest")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -61,22 +60,12 @@ def main(argv: list[str] | None = None) -> int:
 
 def _dispatch(args: argparse.Namespace) -> int:
     if args.list:
-        return pipeline.list_releases(args.root)
-    if args.clean:
-        releases = storage.join(args.root, "releases")
-        clean(releases, store.unpublished_builds(args.root), args.older_than)
-        return 0
+        return list_releases(args.root)
+    if args.verify:
+        return verify(args.root, args.verify)
     if args.set_latest:
         store.set_latest(args.root, args.set_latest)
         print(f"{store.latest_of(args.root)}: {args.set_latest}")
-        return 0
-    if args.verify:
-        return pipeline.verify(args.root, args.verify)
-    if args.trace:
-        return pipeline.trace_pair(args.root, args.version, args.trace)
-    if args.diff:
-        old, new = (store.published_release(args.root, version) for version in args.diff)
-        print(difference(pipeline.session(args.root), args.root, old, new))
         return 0
     given = {name: value for name, value in vars(args).items() if value is not None}
     if args.unreleased:
@@ -85,35 +74,64 @@ def _dispatch(args: argparse.Namespace) -> int:
             print(f"{args.root}: no unreleased runs: nothing to release")
             return 0
     try:
-        request = store.ReleaseRequest(**given)
+        request = ReleaseRequest(**given)
     except ValidationError as error:
-        raise JobError(f"--{first_fault(error)}") from error
-    return pipeline.release(request)
+        option, _, fault = first_fault(error).partition(": ")
+        option = option.split(".")[0].replace("_", "-")
+        raise JobError(f"--{option}: {fault}") from error
+    release(request)
+    return 0
+
+
+def list_releases(root: str) -> int:
+    """Prints the published versions, oldest first."""
+    latest = store.read_latest(root)
+    rows = [
+        [
+            manifest.version + " (latest)" * (manifest.version == latest),
+            manifest.created[:19],
+            f"{manifest.pairs:,}",
+            manifest.license,
+            " ".join(run.run_id for run in manifest.runs),
+        ]
+        for manifest in store.published(root)
+    ]
+    if not rows:
+        raise JobError(f"{root}: no published release")
+    print_table(["version", "created", "pairs", "licence", "runs"], rows)
+    return 0
+
+
+def verify(root: str, name: str) -> int:
+    """Prints each fault of a published release, one a line; the line begins with the file."""
+    manifest = store.published_release(root, name)
+    spark = start_session("gaixie release_dataset", [storage.spark_uri(root)])
+    faults = faults_of(spark, root, manifest)
+    for fault in faults:
+        print(fault)
+    print(
+        f"release {name}: {len(manifest.files)} files, {manifest.pairs:,} pairs: "
+        f"{len(faults) or 'no'} faults"
+    )
+    return 1 if faults else 0
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("release_dataset.py", __doc__)
     parser.add_argument("--root", metavar="ROOT", required=True, help="a local path or a URI")
     what = parser.add_argument_group("what to release")
-    add_options(what, store.ReleaseRequest, *WHAT)
+    add_options(what, ReleaseRequest, *WHAT)
     all_new = "all published runs that no release names, instead of --runs"
     what.add_argument("--unreleased", action="store_true", help=all_new)
     how = parser.add_argument_group("how")
     shares = ("TRAIN", "VALIDATION", "TEST")
-    split = store.ReleaseRequest.model_fields["split"].description
+    split = ReleaseRequest.model_fields["split"].description
     how.add_argument("--split", metavar=shares, type=float, nargs=len(SPLITS), help=split)
-    add_options(how, store.ReleaseRequest, *HOW)
+    add_options(how, ReleaseRequest, *HOW)
     other = parser.add_argument_group("instead of a release").add_mutually_exclusive_group()
     other.add_argument("--list", action="store_true", help="list the published versions")
     other.add_argument("--verify", metavar="VERSION", help="check every file and row of a release")
-    other.add_argument("--diff", metavar=("A", "B"), nargs=2, help="show how B differs from A")
-    trace = "show where a pair of --version (or the latest) comes from"
-    other.add_argument("--trace", metavar="PAIR_ID", help=trace)
     other.add_argument("--set-latest", metavar="VERSION", help="point latest.json at a version")
-    clean = "delete what unfinished releases left behind"
-    other.add_argument("--clean", action="store_true", help=clean)
-    hours = "for --clean: keep what was written to in the last HOURS (default: 24)"
-    parser.add_argument("--older-than", metavar="HOURS", type=float, default=24, help=hours)
     args = parser.parse_args(argv)
     if args.runs and args.unreleased:
         parser.error("--unreleased: not valid with --runs")

@@ -1,7 +1,8 @@
 """Shows a published run: its manifest, and some of its pairs with their judgements and the reasons.
 
   python jobs/show_run.py ROOT                          lists the published runs under ROOT
-  python jobs/show_run.py ROOT --run-id ID --pairs 10   ten pairs, from the lowest score up
+  python jobs/show_run.py ROOT --run-id ID --pairs 10   ten pairs, from the highest score down
+  python jobs/show_run.py ROOT/runs/ID                  the same, given its folder
   python jobs/show_run.py ROOT --run-id ID --verify     reads its files again; faults exit with 1
   python jobs/show_run.py ROOT --run-id ID --serve      a page to filter, sort and search it
   python jobs/show_run.py ROOT --release 1.0 --serve    the same page for a release
@@ -18,8 +19,6 @@ command ends. Ctrl-C ends it. Only this host can connect, unless --host says oth
 
 from __future__ import annotations
 
-import argparse
-import re
 import sys
 from collections.abc import Callable, Iterable
 
@@ -27,68 +26,74 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 from rich.console import Console
-from rich.table import Table
 
+from gaixie.jobs.corpus.reporting import print_table
 from gaixie.jobs.errors import JobError
-from gaixie.udfs.command_line import make_parser, missing_package, run_command
+from gaixie.udfs.command_line import make_parser, missing_package, positive, run_command
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.meaning.why import Why, explainer
 from gaixie.udfs.spscore import JUDGEMENTS
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import NAME, ReleaseManifest, RunManifest, read_release, read_run
+from gaixie.udfs.storage.manifest import (
+    NAME,
+    ReleaseManifest,
+    RunManifest,
+    check_run_id,
+    read_manifest,
+    read_run,
+)
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.published_files import run_faults
-
-NAME_OF_A_FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-"""Pattern of the --run-id of a scoring run."""
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = make_parser("show_run.py", __doc__)
     add = parser.add_argument
-    add("root", metavar="ROOT", help="a local path or a URI")
+    add("root", metavar="ROOT", help="a local path or a URI; or a run's folder")
     add("--run-id", metavar="ID", help="run to show (default: list the runs)")
-    add("--pairs", metavar="N", type=int, default=10, help="pairs to print (%(default)s)")
+    add("--pairs", metavar="N", type=positive, default=10, help="pairs to print (%(default)s)")
     add("--verify", action="store_true", help="check that its files are as published")
     add("--serve", action="store_true", help="show it in a browser")
     add("--release", metavar="VERSION", help="with --serve: a release instead of a run")
     add("--host", default="127.0.0.1", help="with --serve (%(default)s)")
     add("--port", type=int, default=8000, help="with --serve (%(default)s; 0: any free port)")
     args = parser.parse_args(argv)
-    if args.serve and (args.run_id is None) == (args.release is None):
-        parser.error("--serve: expected --run-id or --release")
-    if args.release and not args.serve:
-        parser.error("--release: expected --serve")
-    for option, name in (("--run-id", args.run_id), ("--release", args.release)):
-        if name is not None and not NAME_OF_A_FOLDER.fullmatch(name):
-            parser.error(f"{option} {name}: expected letters, digits, '.', '_' and '-'")
     try:
-        return browse(args) if args.serve else show(args)
+        folder = find_folder(args.root, args.run_id, args.release)
+        if folder is None:
+            list_runs(storage.join(args.root, "runs"))
+            return 0
+        manifest = read_manifest(folder)
+        if args.serve:
+            return browse(folder, manifest, args.host, args.port)
+        if isinstance(manifest, ReleaseManifest):
+            parser.error("a release needs --serve")
+        return verify(folder, manifest) if args.verify else show(folder, manifest, args.pairs)
     except (OSError, ValueError) as error:
         raise JobError(str(error)) from error
 
 
-def show(args: argparse.Namespace) -> int:
+def find_folder(root: str, run_id: str | None, version: str | None) -> str | None:
+    """Returns the folder of a run or release; None if only the root of many is given."""
+    if run_id:
+        return storage.join(root, "runs", check_run_id(run_id))
+    if version:
+        return storage.join(root, "releases", check_run_id(version))
+    return root if storage.exists(storage.join(root, NAME)) else None
+
+
+def show(folder: str, manifest: RunManifest, count: int) -> int:
+    """Prints some pairs of a run. count: their number."""
     console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
-    runs = storage.join(args.root, "runs")
-    if args.run_id is None:
-        list_runs(console, runs)
-        return 0
-    folder = storage.join(runs, args.run_id)
-    manifest = read_run(folder)
-    if args.verify:
-        return verify(folder, manifest)
     check_files(folder, manifest)
     console.print(f"{manifest.run_id}, {manifest.created}, {manifest.signature}")
     try:
         pairs = open_pairs(folder)
-        show_pairs(console, pairs, args.pairs, explainer(manifest.signature, manifest.segmenter))
+        show_pairs(console, pairs, count, explainer(manifest.signature, manifest.segmenter))
         show_ratings(console, pairs)
     except (OSError, pa.ArrowException):  # these name no file
         check_files(folder, manifest, storage.sha256)
         raise
-    if manifest.set_aside:
-        console.print(f"set aside: {manifest.set_aside}")
     if storage.exists(storage.join(folder, "report.html")):
         console.print(f"report: {folder}/report.html")
     return 0
@@ -102,7 +107,7 @@ def check_files(
         raise JobError(storage.join(folder, faults[0]))
 
 
-def browse(args: argparse.Namespace) -> int:
+def browse(folder: str, manifest: RunManifest | ReleaseManifest, host: str, port: int) -> int:
     """Serves the page for a run or release until it is stopped."""
     try:
         from gaixie.service.browsing.pairs import Pairs
@@ -111,23 +116,19 @@ def browse(args: argparse.Namespace) -> int:
         from gaixie.service.settings import ServiceSettings, read_tokens
     except ModuleNotFoundError as error:
         raise JobError(missing_package(str(error.name), "browse")) from None
-    manifest: RunManifest | ReleaseManifest
-    if args.release:
-        folder = storage.join(args.root, "releases", args.release)
-        manifest = read_release(folder)
-        segmenter, total = "jieba", manifest.pairs
-    else:
-        folder = storage.join(args.root, "runs", args.run_id)
-        manifest = read_run(folder)
+    segmenter, total = "jieba", 0
+    if isinstance(manifest, RunManifest):
         segmenter, total = manifest.segmenter, manifest.total.scored
         check_files(folder, manifest)
+    else:
+        total = manifest.pairs
     settings = ServiceSettings(tokens=read_tokens())
     with Progress("reading", total, "pairs") as shown:
         pairs = Pairs(folder, manifest, shown.add)
     try:
         part = BrowsingPart(pairs, manifest, explainer(manifest.signature, segmenter), settings)
         application = make_service("full", settings, part)
-        return serve(lambda: application, args.host, args.port, tokens=settings.tokens)
+        return serve(lambda: application, host, port, tokens=settings.tokens)
     finally:
         pairs.close()
 
@@ -138,10 +139,7 @@ def verify(folder: str, manifest: RunManifest) -> int:
     for fault in faults:
         print(fault)
     files = [file for table in manifest.files.values() for file in table]
-    sizes = (
-        "" if all(file.sha256 for file in files) else " (only sizes: its manifest has no SHA-256)"
-    )
-    print(f"run {manifest.run_id}: {len(files)} files: {len(faults) or 'no'} faults{sizes}")
+    print(f"run {manifest.run_id}: {len(files)} files: {len(faults) or 'no'} faults")
     return 1 if faults else 0
 
 
@@ -155,30 +153,24 @@ def open_pairs(folder: str) -> ds.Dataset:
     return ds.dataset(path, filesystem=system, format=form, partitioning="hive")
 
 
-def list_runs(console: Console, runs: str) -> None:
-    table = Table("run", "created", "rows read", "scored", "quarantined", "duplicates")
-    for name in storage.children(runs):
-        folder = storage.join(runs, name)
-        if not storage.exists(storage.join(folder, NAME)):
-            continue  # an unpublished run does not exist for readers
-        manifest = read_run(folder)
-        counts = [f"{count:,}" for _, count in manifest.total]
-        table.add_row(manifest.run_id, manifest.created, *counts)
-    if not table.row_count:
+def list_runs(runs: str) -> None:
+    names = [n for n in storage.children(runs) if storage.exists(storage.join(runs, n, NAME))]
+    manifests = [read_run(storage.join(runs, name)) for name in names]
+    if not manifests:
         raise JobError(f"{runs.removesuffix('/runs')}: no published run")
-    console.print(table)
+    rows = [[m.run_id, m.created, *(f"{count:,}" for _, count in m.total)] for m in manifests]
+    print_table(["run", "created", "rows read", "scored", "quarantined", "duplicates"], rows)
 
 
 def show_pairs(console: Console, pairs: ds.Dataset, count: int, why: Why) -> None:
     """Prints pairs at even steps of the score, the lowest and the highest among them."""
-    scores = pairs.to_table(columns=["pair_id", "spscore"]).sort_by(
-        [("spscore", "ascending"), ("pair_id", "ascending")]
-    )
+    order = [("spscore", "descending"), ("pair_id", "ascending")]
+    scores = pairs.to_table(columns=["pair_id", "spscore"]).sort_by(order)
     last = len(scores) - 1
     steps = {round(k * last / max(count - 1, 1)) for k in range(count)} if last >= 0 else set()
     chosen = scores["pair_id"].take(sorted(steps))
-    rows = pairs.to_table(filter=ds.field("pair_id").isin(chosen)).sort_by("spscore").to_pylist()
-    for row in rows:
+    rows = pairs.to_table(filter=ds.field("pair_id").isin(chosen)).sort_by(order)
+    for row in rows.to_pylist():
         rated = ratings(pd.Series([row.get("rated")])).iloc[0]
         console.print(
             f"\n[bold]{row['spscore']:.3f}[/bold]  stage {row['stage']}  {row['origin']}"

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, reduce, wraps
 from typing import TYPE_CHECKING, Any
@@ -35,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyspark import Accumulator, SparkContext, TaskContext
+from pyspark import SparkContext, TaskContext
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -50,9 +49,8 @@ from pyspark.sql.utils import is_remote
 
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.features import FEATURES, extract
-from gaixie.udfs.meaning.pair_encoder import load_pair_encoder
 from gaixie.udfs.spscore import OUTPUTS, SPScore
-from gaixie.udfs.spscore.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING, SCORE_BINS
+from gaixie.udfs.spscore.stages import RATED_CUTS, RATED_MIN_MEANING, SCORE_BINS
 from gaixie.udfs.spscore.stages import stage as stage_of
 from gaixie.udfs.spscore.validated import validated_features
 from gaixie.udfs.text.pair_id import pair_ids
@@ -275,11 +273,10 @@ def score_columns(
     segmenter: str,
     min_characters: int,
     max_characters: int,
-    read_by: Accumulator[Counter[str]] | None = None,
 ) -> Callable[..., Column]:
     """Returns an Arrow UDF (source, paraphrase, origin) -> struct of SCORED_FIELDS.
 
-    A task that has a GPU uses it if the model can. read_by: counts pairs by what read them.
+    A task that has a GPU uses it if the model can.
     """
 
     @arrow_udf(SCORED_FIELDS)
@@ -287,8 +284,6 @@ def score_columns(
         task = TaskContext.get()
         gpu = task.resources().get("gpu") if task else None
         model.gpu = gpu.addresses[0] if gpu else None
-        if read_by is not None:
-            read_by.add(Counter({load_pair_encoder(gpu=model.gpu).device: len(source)}))
         limits = worker_segmenter(segmenter), min_characters, max_characters
         return score_batch(source, paraphrase, origin, model, *limits)
 
@@ -338,7 +333,7 @@ def register(
     spark.udf.register("stage", stage_udf(cuts, min_meaning) if cuts else stage)
 
 
-stage = stage_udf(DEFAULT_CUTS, DEFAULT_MIN_MEANING)
+stage = stage_udf(RATED_CUTS, RATED_MIN_MEANING)
 """UDF (score, origin, meaning) -> stage under the defaults of gaixie.udfs.spscore.stages."""
 
 judgements = judgements_udf()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,13 +17,15 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from gaixie.jobs.corpus.inputs import InputFiles
-from gaixie.jobs.corpus.storage import LITERAL, Storage
+from gaixie.jobs.corpus.paths import is_data
+from gaixie.jobs.corpus.storage import LITERAL
 from gaixie.jobs.corpus.unreadable import SPARK_ERRORS
 from gaixie.udfs.command_line import say
 from gaixie.udfs.spark import escape_bytes
-from gaixie.udfs.storage import storage as plain_storage
+from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import InputFile, RunFile, RunInput
 from gaixie.udfs.storage.published_files import THREADS
+from gaixie.udfs.storage.storage import File
 from gaixie.udfs.storage.storage_errors import explained
 from gaixie.udfs.storage.stores import READ_SECONDS
 
@@ -54,16 +57,22 @@ def close_accounts(
             )
 
 
-def written_files(spark: SparkSession, storage: Storage, folder: str, name: str) -> list[RunFile]:
+def data_files(folder: str) -> list[File]:
+    """Lists the files of a written table: none whose name begins with "_" or "."."""
+    files = storage.list_files(folder)
+    return [file for file in files if is_data(file.uri.removeprefix(folder))]
+
+
+def written_files(spark: SparkSession, folder: str, name: str) -> list[RunFile]:
     """Lists the files of a run's table with their digests; returns none if the table was not
     written."""
-    path = f"{folder}/{name}"
-    files = storage.list_files(path) if storage.exists(path) else []
-    uris = [file.uri for file in files]
-    is_plain = all(uri.startswith(("file:", "s3a:")) for uri in uris)
-    sums = digests(spark, uris) if is_plain else _in_threads(storage.sha256, uris)
-    below = {uri: f"{name}/" + uri.rpartition(f"/{name}/")[2] for uri in uris}
-    return [RunFile(path=below[f.uri], bytes=f.size, sha256=sums[f.uri]) for f in files]
+    files = data_files(storage.join(folder, name))
+    sums = digests(spark, [file.uri for file in files])
+    start = f"{folder.rstrip('/')}/"
+    return [
+        RunFile(path=file.uri.removeprefix(start), bytes=file.size, sha256=sums[file.uri])
+        for file in files
+    ]
 
 
 def input_entry(source: InputFiles) -> RunInput:
@@ -71,15 +80,13 @@ def input_entry(source: InputFiles) -> RunInput:
     return RunInput(
         path=source.settings.path,
         format=source.format,
-        files=len(source.read),
-        bytes=sum(file.size for file in source.read),
-        corrupt_files=source.corrupt,
-        corrupt_rows={uri: source.rows[uri] for uri in source.corrupt if uri in source.rows},
+        files=len(source.files),
+        bytes=sum(file.size for file in source.files),
         listing=[
             InputFile(
                 path=f.uri, bytes=f.size, modified=f.modified.isoformat(timespec="milliseconds")
             )
-            for f in source.read
+            for f in source.files
         ],
     )
 
@@ -110,14 +117,15 @@ def digests(spark: SparkSession, uris: Sequence[str]) -> dict[str, str]:
             return dict(context.parallelize(links, min(len(uris), 1000)).map(_digest).collect())
         except SPARK_ERRORS:
             say("executors cannot read the run's files in Python; the driver reads them")
-    return _in_threads(plain_storage.sha256, uris)
+    return _in_threads(storage.sha256, uris)
 
 
 def _link(uri: str) -> str:
-    """Returns a URL that reads a file of a store without a key, for some hours."""
+    """Returns a URL that reads a file of a store without a key, for some hours; for another file
+    an absolute path."""
     if not uri.startswith(("s3:", "s3a:")):
-        return uri
-    system, path = plain_storage.filesystem(uri)
+        return uri if "://" in uri else os.path.abspath(uri)
+    system, path = storage.filesystem(uri)
     with explained(uri):
         return system.url(path, expires=LINK_SECONDS)
 
@@ -125,8 +133,8 @@ def _link(uri: str) -> str:
 def _digest(file: tuple[str, str]) -> tuple[str, str]:
     """Returns (URI, SHA-256) of (URI, link)."""
     uri, link = file
-    if link == uri:
-        return uri, plain_storage.sha256(uri)
+    if not link.startswith("http"):
+        return uri, storage.sha256(link)
     for attempt in range(1, ATTEMPTS + 1):
         try:
             with urlopen(link, timeout=READ_SECONDS) as answer:

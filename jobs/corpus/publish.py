@@ -1,4 +1,4 @@
-"""Publishes runs, and deletes what was never published.
+"""Publishes runs: holds their locks, and reads those that are published.
 
 A folder exists for readers once it has a manifest, which is written last. Releases need no lock:
 each writes to its own folder, and storage.create lets only one create the manifest. A resumed run
@@ -16,10 +16,10 @@ import json
 import os
 import platform
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from datetime import UTC, datetime, timedelta
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -68,18 +68,6 @@ def read_runs(root: str, files: Any = storage, cleaned: bool = False) -> list[Ru
     except (OSError, ManifestError) as error:
         raise JobError(str(error)) from error
     return sorted(found, key=lambda manifest: (manifest.created, manifest.run_id))
-
-
-def scored_under(signature: str, runs: Iterable[RunManifest]) -> set[str]:
-    """Returns the names of the runs whose pairs have scores of a signature: its own runs, the runs
-    that they rescored, and runs that rescored only such runs. runs: oldest first."""
-    runs = [*runs]
-    alike = (run for run in runs if run.signature == signature)
-    names = {name for run in alike for name in (run.run_id, *run.rescored)}
-    for run in runs:
-        if run.rescored and names.issuperset(run.rescored):
-            names.add(run.run_id)
-    return names
 
 
 def _is_run_id(name: str) -> bool:
@@ -191,56 +179,3 @@ def _life(process: int) -> str:
         if values[0] not in "ZX":  # dead, but not yet reaped
             return f"{boot} {os.readlink('/proc/self/ns/pid')} {values[19]}"
     return ""
-
-
-def clean(
-    root: str,
-    folders: Iterable[str],
-    older_than_hours: float,
-    lock: Callable[[str], AbstractContextManager] = nullcontext,
-) -> None:
-    """Deletes unpublished folders under a root, aborts abandoned uploads there, and prints both.
-
-    It only touches what nobody has written to for older_than_hours, since a run or release in
-    progress looks the same. lock: held meanwhile.
-    """
-    limit = datetime.now(UTC) - timedelta(hours=older_than_hours)
-    pending = storage.uploads(root)
-    found = 0
-    for folder in folders:
-        files = storage.list_files(folder)
-        touched = [file.modified for file in files]
-        touched += [upload.started for upload in pending if upload.uri.startswith(f"{folder}/")]
-        if not touched and not storage.exists(folder):
-            continue  # a store may still list the name of an empty folder
-        found += 1
-        if touched and max(touched) > limit:
-            print(f"{folder}: kept: written to recently")
-            continue
-        try:
-            with lock(folder):
-                storage.delete(folder)
-        except JobError as error:
-            print(f"kept: {error}")
-            continue
-        size = sum(file.size for file in files) / 1e6
-        print(f"{folder}: deleted ({len(files)} files, {size:,.1f} MB)")
-    old = [upload for upload in pending if upload.started <= limit]
-    for upload in old:
-        storage.abort_upload(upload)
-    print(f"{found} unpublished folders found, {len(old)} abandoned uploads aborted")
-
-
-def clean_runs(root: str, run_id: str | None, older_than_hours: float, take_over: bool) -> None:
-    """Cleans the runs under a root. run_id: only this run, whatever its age."""
-    runs = storage.join(root, "runs")
-    try:
-        found = [run_id] if run_id else storage.children(runs)
-        folders = [storage.join(runs, name) for name in found]
-        kept = {f for f in folders for n in (NAME, CLEANED) if storage.exists(storage.join(f, n))}
-        unpublished = [folder for folder in folders if folder not in kept]
-        below = folders[0] if run_id else runs
-        hours = 0 if run_id else older_than_hours
-        clean(below, unpublished, hours, lambda folder: held(folder, take_over or not run_id))
-    except OSError as error:
-        raise JobError(str(error)) from error

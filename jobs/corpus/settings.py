@@ -30,16 +30,6 @@ Uri = Annotated[str, AfterValidator(_for_spark)]
 """A local path or any URI that Hadoop knows; s3:// means s3a://."""
 
 
-def _table_name(name: str) -> str:
-    if not re.fullmatch(r"\w+(\.\w+){2,}", name, re.ASCII):
-        raise ValueError("expected CATALOG.DATABASE.TABLE, of letters, digits and _")
-    return name
-
-
-TableName = Annotated[str, AfterValidator(_table_name)]
-"""Name of an Apache Iceberg table."""
-
-
 def _known_encoding(name: str) -> str:
     try:
         known = codecs.lookup(name).name

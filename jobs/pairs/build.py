@@ -260,7 +260,7 @@ class BuildPairs:
             quarantine = by_reason(self.published(QUARANTINE))
         used, read, made = self.used(pairs), self.counts["read"], pairs.count()
         self._check_accounts(read, used, made, quarantine)
-        written = {n: written_files(self.spark, self.storage, self.output, n) for n in TABLES}
+        written = {n: written_files(self.spark, self.output, n) for n in TABLES}
         manifest = PairsManifest(
             method=str(self.settings.method),
             created=now(),

@@ -196,4 +196,4 @@ def _numbered(lines: RDD[str], first_of: list[int]) -> RDD[tuple[int, str]]:
 
 def _entry(path: str, kind: str, files: list[File]) -> RunInput:
     size = sum(file.size for file in files)
-    return RunInput(path=path, format=kind, files=len(files), bytes=size, corrupt_files={})
+    return RunInput(path=path, format=kind, files=len(files), bytes=size)

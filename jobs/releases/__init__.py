@@ -1,1 +1,1 @@
-"""Holds what release_dataset calls: rows, store, verification, card, Croissant, plots."""
+"""Holds what release_dataset calls: build.py has the steps, in order."""

@@ -6,7 +6,6 @@ It is written from the release's manifest before its files are listed.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +49,6 @@ def card(manifest: ReleaseManifest) -> str:
         origins=[origin for origin in ORIGINS if origin in manifest.rows],
         outputs=[*OUTPUTS],
         counts=counts,
-        lineage=_lineage(manifest),
         meaning_of=meaning_of,
     )
 
@@ -86,17 +84,3 @@ def _configs(manifest: ReleaseManifest) -> list[dict[str, Any]]:
             name = "default" if stage is None else f"stage-{stage}"
             configs.append({"config_name": name, "data_files": files})
     return configs
-
-
-def _lineage(manifest: ReleaseManifest) -> list[list[str]]:
-    """Returns method, model, licence, pairs by stage and all pairs; empty if no run says."""
-    if not any(entry.method or entry.model or entry.license for entry in manifest.lineage):
-        return []
-    counts: dict[tuple[str, ...], Counter[int]] = {}
-    for entry in manifest.lineage:
-        key = tuple(value or "not stated" for value in (entry.method, entry.model, entry.license))
-        counts.setdefault(key, Counter()).update(entry.pairs)
-    return [
-        [*key, *[f"{count[stage]:,}" for stage in manifest.settings.stages], f"{count.total():,}"]
-        for key, count in sorted(counts.items())
-    ]

@@ -69,7 +69,7 @@ class SourceRun:
     rows: Counter[tuple[str, int]]
     """Pairs by origin and stage, in the chosen stages."""
     bytes_per_row: float
-    """Compressed bytes of the released columns in the run's files."""
+    """Bytes of a pair in the run's files."""
     lineage: tuple[str, ...] = ()
     """The group and the columns of LINEAGE that the run has, as text."""
 
@@ -96,7 +96,10 @@ def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str])
         return SourceRun(run_id, folder, manifest, digest, rows, 0.0)
     if faults := run_faults(folder, manifest):
         raise JobError(_damaged(folder, faults))
-    size, schema = _look_at_a_file(folder, manifest, rows, keep)
+    scored = manifest.files["scored"]
+    with storage.open_file(storage.join(folder, scored[0].path)) as opened:
+        schema = pq.read_schema(opened)
+    size = sum(file.bytes for file in scored) / max(manifest.total.scored, 1)
     for field in COLUMNS:
         if field.name not in schema.names and field.name not in ("origin", "stage"):
             raise JobError(
@@ -129,25 +132,6 @@ def check_digests(spark: SparkSession, runs: Sequence[SourceRun]) -> None:
 def _damaged(folder: str, faults: list[str]) -> str:
     more = f" (and {len(faults) - 1} more files)" if len(faults) > 1 else ""
     return f"{storage.join(folder, faults[0])}{more}; nothing is released from a damaged run"
-
-
-def _look_at_a_file(
-    folder: str, manifest: RunManifest, rows: Counter[tuple[str, int]], keep: Sequence[str]
-) -> tuple[float, pa.Schema]:
-    """Returns (bytes per row of a release's columns, schema of the files), from one footer."""
-    origin, stage = rows.most_common(1)[0][0]
-    place = f"scored/origin={origin}/stage={stage}/"
-    files = [file for file in manifest.files["scored"] if file.path.startswith(place)]
-    largest = max(files, key=lambda file: file.bytes)
-    with storage.open_file(storage.join(folder, largest.path)) as opened:
-        footer = pq.ParquetFile(opened)
-        metadata, schema = footer.metadata, footer.schema_arrow
-    names = {*COLUMNS.names, *keep, *LINEAGE}
-    groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
-    chunks = [group.column(k) for group in groups for k in range(group.num_columns)]
-    taken = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in names]
-    size = sum(chunk.total_compressed_size for chunk in taken)
-    return size / max(metadata.num_rows, 1), schema
 
 
 def check_signatures(runs: Sequence[SourceRun]) -> None:

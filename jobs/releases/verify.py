@@ -1,19 +1,21 @@
-"""Checks that a release still matches its manifest, and compares two releases."""
+"""Counts and checks the files and rows of a release."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from itertools import product
+from typing import Any
 
+import pandas as pd
 import pyarrow.parquet as pq
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from gaixie.jobs.corpus.accounts import digests
-from gaixie.jobs.releases.counts import count_scores, pairs_by
 from gaixie.jobs.releases.rows import (
     COLUMNS,
     read_release,
@@ -21,6 +23,7 @@ from gaixie.jobs.releases.rows import (
     split_key,
 )
 from gaixie.jobs.releases.store import build_of
+from gaixie.udfs.spark import score_bin_column
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.spscore.stages import ORIGINS, STAGES
 from gaixie.udfs.storage import storage
@@ -50,14 +53,31 @@ def describe_files(
         return [*pool.map(describe, files)]
 
 
-def faults_of(
-    root: str, manifest: ReleaseManifest, start_spark: Callable[[], SparkSession]
-) -> list[str]:
-    """Lists the faults of a release; empty if it matches its manifest.
+def count_pairs(rows: DataFrame) -> pd.DataFrame:
+    """Counts rows of read_release, reading them once: columns split, stage, origin, bin (of the
+    score), pairs, and for each of OUTPUTS the sum of its values.
 
-    start_spark: returns the session, whose executors read every byte.
+    Raises RuntimeError if a row is in the folder of another stage.
     """
-    folder, spark = build_of(root, manifest), start_spark()
+    keys = "split", "subset", "stage", "origin", score_bin_column().alias("bin")
+    sums = [F.sum(F.col(output).cast("double")).alias(output) for output in OUTPUTS]
+    table = rows.groupBy(*keys).agg(F.count(F.lit(1)).alias("pairs"), *sums).toPandas()
+    wrong = table[table["subset"] != "stage-" + table["stage"].astype(str)]
+    for row in wrong.itertuples():
+        raise RuntimeError(f"data/split={row.split}/subset={row.subset}: rows of stage {row.stage}")
+    return table.drop(columns="subset")
+
+
+def pairs_by(counts: pd.DataFrame, *keys: str) -> Counter[Any]:
+    """Sums the pairs of a table of counts by one or more keys."""
+    by: Any = [*keys] if len(keys) > 1 else keys[0]
+    return Counter(counts.groupby(by)["pairs"].sum().to_dict())
+
+
+def faults_of(spark: SparkSession, root: str, manifest: ReleaseManifest) -> list[str]:
+    """Lists the faults of a release; empty if it matches its manifest. The executors read every
+    byte."""
+    folder = build_of(root, manifest)
     there = {file.uri for file in storage.list_files(folder)}
     uris = [storage.join(folder, file.path) for file in manifest.files]
     sums = digests(spark, [uri for uri in uris if uri in there])
@@ -73,7 +93,7 @@ def _row_faults(spark: SparkSession, folder: str, manifest: ReleaseManifest) -> 
         schema = StructType([*COLUMNS]).add(GROUP, manifest.columns[GROUP])
     rows = read_release(spark, folder, schema)
     try:
-        table = count_scores(rows)
+        table = count_pairs(rows)
     except RuntimeError as error:
         return [str(error)]
     faults = []
@@ -98,69 +118,3 @@ def _row_faults(spark: SparkSession, folder: str, manifest: ReleaseManifest) -> 
             what = "groups" if GROUP in schema.names else "source sentences"
             faults.append(f"data/: {shared} {what} are in more than one split")
     return faults
-
-
-# Two releases
-
-
-def difference(spark: SparkSession, root: str, a: ReleaseManifest, b: ReleaseManifest) -> str:
-    """Returns text that says how release b differs from release a."""
-    lines = [f"release {a.version} -> {b.version}"]
-    lines += [*_setting_changes(a, b)] or [
-        "signature, licence, columns, settings and runs are the same"
-    ]
-    lines += ["", f"{'pairs by stage':<18}{a.version:>14}{b.version:>14}{'difference':>12}"]
-    places = [(f"{origin} {stage}", origin, stage) for origin, stage in product(ORIGINS, STAGES)]
-    for name, origin, stage in [*places, ("total", None, None)]:
-        before, after = (manifest.pairs_of(None, stage, origin) for manifest in (a, b))
-        if before or after:
-            lines.append(f"{name:<18}{before:>14,}{after:>14,}{after - before:>+12,}")
-    return "\n".join([*lines, "", *_pair_changes(spark, root, a, b)])
-
-
-def _pair_changes(
-    spark: SparkSession, root: str, a: ReleaseManifest, b: ReleaseManifest
-) -> Iterator[str]:
-    sides = []
-    for manifest, name in ((a, "old"), (b, "new")):
-        columns = [F.col(c).alias(f"{c}_{name}") for c in ("spscore", "stage", "split")]
-        sides.append(read_release(spark, build_of(root, manifest)).select("pair_id", *columns))
-    joined = sides[0].join(sides[1], "pair_id", "full_outer")
-    score = ~F.col("spscore_old").eqNullSafe(F.col("spscore_new"))
-    moved = F.coalesce(F.col("split_old") != F.col("split_new"), F.lit(False))
-    keys = ("stage_old", "stage_new", score.alias("score"), moved.alias("moved"))
-    table = joined.groupBy(*keys).agg(F.count(F.lit(1)).alias("pairs")).toPandas()
-    both = table.dropna(subset=["stage_old", "stage_new"])
-    restaged = both[both["stage_old"] != both["stage_new"]]
-    for name, part in (
-        ("added", table[table["stage_old"].isna()]),
-        ("removed", table[table["stage_new"].isna()]),
-        ("in both", both),
-        ("with another score", both[both["score"]]),
-        ("in another stage", restaged),
-    ):
-        yield f"pairs {name}: {part['pairs'].sum():,}"
-    for (old, new), count in sorted(pairs_by(restaged, "stage_old", "stage_new").items()):
-        yield f"  stage {old:.0f} -> {new:.0f}: {count:,}"
-    yield f"pairs in another split: {both[both['moved']]['pairs'].sum():,}"
-
-
-def _setting_changes(a: ReleaseManifest, b: ReleaseManifest) -> Iterator[str]:
-    for name in ("signature", "license", "title"):
-        before, after = getattr(a, name), getattr(b, name)
-        if before != after:
-            yield f"{name}: {before} -> {after}"
-    if a.signature != b.signature:
-        yield "  scores are comparable only under the same signature"
-    new = b.settings.model_dump()
-    for name, before in sorted(a.settings.model_dump().items()):
-        if before != new[name]:
-            yield f"{name}: {before} -> {new[name]}"
-    if a.columns != b.columns:
-        sides = ((a.columns, b.columns), (b.columns, a.columns))
-        names = [[n for n in one if one[n] != other.get(n)] for one, other in sides]
-        gone, come = (", ".join(some) or "none" for some in names)
-        yield f"columns: {gone} removed, {come} added"
-    runs = [", ".join(run.run_id for run in manifest.runs) for manifest in (a, b)]
-    if runs[0] != runs[1]:
-        yield f"runs: {runs[0]} -> {runs[1]}"

@@ -1,1 +1,1 @@
-"""Holds what score_corpus calls: settings, chunks, the pipeline, duplicates, the report."""
+"""Holds the steps of score_corpus, one file each; run.py calls them in order."""

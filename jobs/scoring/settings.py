@@ -1,18 +1,18 @@
-"""Loads a run's settings, a YAML file under the command line, and checks them before it starts."""
+"""Loads the settings of a run, a YAML file under the command line, and checks them before it
+starts."""
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from gaixie.jobs.corpus.settings import Csv, Input, Origin, TableName, Uri
+from gaixie.jobs.corpus.settings import Csv, Input, Origin, Uri
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS, TIER_NAMES
-from gaixie.udfs.spscore.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING
+from gaixie.udfs.spscore.stages import DEFAULT_MIN_MEANING, DEFAULT_QUANTILES, ORIGINS
 from gaixie.udfs.storage import settings
 from gaixie.udfs.storage.manifest import check_run_id
 from gaixie.udfs.storage.settings import Strict
@@ -27,41 +27,29 @@ def _known_segmenter(spec: str) -> str:
     return spec
 
 
-def _known_time(text: object) -> str:
-    try:
-        when = datetime.fromisoformat(str(text))
-    except ValueError:
-        raise ValueError("expected a time such as 2026-11-24 or 2026-11-24T18:30") from None
-    when = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return when.astimezone(UTC).replace(tzinfo=None).isoformat()
-
-
-class Thresholds(Strict):
-    """Where stages 1, 2 and 3 begin: scores, or quantiles of the origin's scores in the run."""
+class Cuts(Strict):
+    """Where stages 1, 2 and 3 of an origin begin; by default at DEFAULT_QUANTILES."""
 
     scores: tuple[float, float, float] | None = None
     quantiles: tuple[float, float, float] | None = None
-    min_meaning: float = Field(0.0, ge=0, le=1)
-    """Minimum judged meaning of a pair in stages 2 and 3."""
+    """Shares of the origin's pairs, of those whose meaning is at least min_meaning, below each."""
+    min_meaning: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MIN_MEANING
+    """Least judged meaning of a pair in stages 2 and 3."""
 
     @model_validator(mode="after")
-    def _one_kind(self) -> Thresholds:
-        if (self.scores is None) == (self.quantiles is None):
+    def _ascending(self) -> Cuts:
+        if self.scores and self.quantiles:
             raise ValueError("cut points must be either scores or quantiles")
-        points: tuple[float, ...] = self.scores or self.quantiles or ()
+        points = self.scores or self.quantiles or (0.0,)
         if list(points) != sorted(points) or points[0] < 0 or points[-1] > 1:
             raise ValueError(f"cut points must ascend within 0 and 1, not {list(points)}")
         return self
 
-    def in_words(self) -> str:
-        """Returns where the stages begin, as in: stages 1, 2 and 3 begin at a score of 0.2, 0.4 and
-        0.5."""
-        of, points = "a score", self.scores
-        if points is None:
-            of, points = "the quantile", self.quantiles or (0.0, 0.0, 0.0)
-        text = "stages 1, 2 and 3 begin at {} of {:g}, {:g} and {:g}".format(of, *points)
-        least = f"; 2 and 3 need a meaning of {self.min_meaning:g}" if self.min_meaning else ""
-        return text + least
+    def completed(self, origin: str) -> Cuts:
+        """Returns the cuts with the quantiles of an origin if no cut points are given."""
+        if self.scores or self.quantiles:
+            return self
+        return self.model_copy(update={"quantiles": DEFAULT_QUANTILES[origin]})
 
 
 class ScoreSettings(Strict):
@@ -72,14 +60,8 @@ class ScoreSettings(Strict):
     """root of the tables: a folder or a URI"""
     run_id: Annotated[str, AfterValidator(check_run_id)] | None = None
     """by default the start time in UTC"""
-    table: TableName | None = None
-    """Apache Iceberg table, CATALOG.DATABASE.TABLE, to which the published run is added"""
     new_only: bool = False
-    """skip files and pairs that published runs of this output and signature have scored"""
-    since: Annotated[str, BeforeValidator(_known_time)] | None = None
-    """skip files last written before this time, such as 2026-11-24T18:30 (UTC)"""
-    rescore: list[str] = Field(default_factory=list)
-    """instead of an input, rescore what other signatures scored: run ids, a release, unreleased"""
+    """skip files that published runs of this output and signature have scored"""
     min_characters: int = Field(MIN_CHARACTERS, ge=1)
     """shorter sentences go to quarantine"""
     max_characters: int = Field(MAX_CHARACTERS, ge=1, le=20_000)
@@ -92,10 +74,7 @@ class ScoreSettings(Strict):
     csv: Csv = Field(default_factory=Csv)
     segmenter: Annotated[str, AfterValidator(_known_segmenter)] = "jieba"
     """jieba | ltp:NAME_OR_FOLDER"""
-    thresholds: dict[Origin, Thresholds] = Field({}, alias="cuts")
-    """Thresholds in conf/score.yaml, which override DEFAULT_CUTS and DEFAULT_MIN_MEANING."""
-    on_corrupt_file: Literal["stop", "quarantine"] = "stop"
-    """what to do if some files cannot be read but others can"""
+    cuts: dict[Origin, Cuts] = Field(default_factory=dict)
     target_file_mb: float = Field(128, gt=0)
     """size of output files"""
     unit_mb: float | None = Field(None, gt=0)
@@ -103,13 +82,7 @@ class ScoreSettings(Strict):
 
     @model_validator(mode="after")
     def _complete(self) -> ScoreSettings:
-        defaults = {
-            origin: Thresholds(scores=scores, min_meaning=DEFAULT_MIN_MEANING[origin])
-            for origin, scores in DEFAULT_CUTS.items()
-        }
-        self.thresholds = defaults | self.thresholds
-        if self.rescore:
-            self.inputs, self.new_only, self.since, self.on_corrupt_file = [], False, None, "stop"
+        self.cuts = {origin: self.cuts.get(origin, Cuts()).completed(origin) for origin in ORIGINS}
         for source in self.inputs:
             if "csv" not in source.model_fields_set:
                 source.csv = self.csv

@@ -22,7 +22,7 @@ from gaixie.udfs.meaning.pair_encoder import DESCRIPTION, SHIPPED
 from gaixie.udfs.reports import render
 from gaixie.udfs.spscore import OUTPUTS, TIERS, VERSION
 from gaixie.udfs.spscore.columns import CORE_OUTPUTS, ENCODER_FEATURES
-from gaixie.udfs.spscore.stages import DEFAULT_MIN_MEANING, stage
+from gaixie.udfs.spscore.stages import RATED_MIN_MEANING, stage
 from gaixie.udfs.text.segmenters import Segmenter
 
 TEMPLATE = Path(__file__).with_name("card.md.j2")
@@ -100,7 +100,7 @@ def measure(material: Material, outputs: np.ndarray) -> tuple[dict[str, Any], pd
     scores, overall = own[:, -1], rows.targets[:, -1]
     thresholds = evaluation.choose_thresholds(scores, overall, origins)
     meaning = own[:, OUTPUTS.index("meaning")]
-    least = {origin: DEFAULT_MIN_MEANING[origin] for origin in thresholds}
+    least = {origin: RATED_MIN_MEANING[origin] for origin in thresholds}
     number = np.zeros(count, int)
     for origin, points in thresholds.items():
         inside = origins == origin

@@ -398,7 +398,7 @@ def test_damaged_pages_are_named(score, damaged_pages, tmp_path):
 def test_damaged_pages_are_set_aside_and_counted(score, damaged_pages, tmp_path):
     given = ("--input", damaged_pages, "--origin-column", "origin")
     given += ("--on-corrupt-file", "quarantine")
-    run = score(tmp_path / "out", *given, report=True)
+    run = score(tmp_path / "out", *given)
     assert run.code == 0, run.stderr
     assert sorted(run.scored["n"]) == [*range(300)]
     [source] = run.manifest["inputs"]

@@ -86,25 +86,29 @@ def test_nobodys_run_goes_while_somebody_needs_it(root):
 
 
 def test_unreleased(root):
-    """Unreleased runs must have one signature: rescored runs are skipped, a mixture is refused."""
     assert unreleased_runs(root) == ["a", "c", "d"]
-    publish(root, "e", 0, signature="another", rescored=["a", "c"])
-    with pytest.raises(JobError, match="another signature than run 'e': d; score their pairs"):
-        unreleased_runs(root)
-    publish(root, "f", 0, signature="another", rescored=["d"])
-    assert unreleased_runs(root) == ["e", "f"]
-    entry = {"created": "", "manifest_sha256": "", "rows": 1}
-    runs = [entry | {"run_id": run_id} for run_id in "ef"]
-    storage.write(
-        f"{root}/releases/1.1/{NAME}", release_manifest(version="1.1", runs=runs).to_json()
-    )
-    assert unreleased_runs(root) == []
-    publish(root, "g", 0)
-    assert unreleased_runs(root) == ["a", "c", "d", "g"]
-    publish(root, "h", 0, signature="another")
-    with pytest.raises(JobError, match="than run 'h': g; score their pairs"):
-        unreleased_runs(root)
+    runs = [{"created": "", "manifest_sha256": "", "rows": 1, "run_id": run_id} for run_id in "ac"]
+    manifest = release_manifest(version="1.1", runs=runs)
+    storage.write(f"{root}/releases/1.1/{NAME}", manifest.to_json())
+    assert unreleased_runs(root) == ["d"]
     assert unreleased_runs(f"{root}/elsewhere") == []
+
+
+def test_what_was_never_published(root, capsys):
+    """Folders without a manifest must go, but not while a process works on them, nor soon after."""
+    storage.write(f"{root}/runs/e/_work/unit", "x")
+    storage.write(f"{root}/releases/1.1/build-0/data", "x")
+    folders = [f"{root}/runs/e", f"{root}/releases/1.1/build-0"]
+    assert clean_runs.main([root]) == 0
+    assert capsys.readouterr().out.count("written to recently") == 2
+    clean_runs.main([root, "--older-than", "0", "--dry-run"])
+    assert all(map(storage.exists, folders))
+    with held(folders[0], False):
+        clean_runs.main([root, "--older-than", "0"])
+        assert storage.exists(f"{root}/runs/e/_work/unit")
+    clean_runs.main([root, "--older-than", "0"])
+    assert not any(map(storage.exists, folders))
+    assert left(root) == [*RUNS]
 
 
 @pytest.mark.parametrize("changes", [{"run_id": "../d"}, {"files": {"scored": [{"path": "../d"}]}}])

@@ -28,8 +28,9 @@ from servers import (
     wait_for,
 )
 
+from gaixie.jobs import clean_runs
+
 ROOT = Path(__file__).parents[2]
-DATA = ROOT.parent / "shared" / "data"
 
 
 @pytest.fixture(scope="module")
@@ -166,11 +167,11 @@ def fault(number: int) -> str | None:
 
 
 def test_the_driver_dies_among_faults_and_its_uploads_are_cleaned(
-    store, submit, given, expected, launch
+    store, submit, given, expected, monkeypatch
 ):
     """A run must resume despite 503s and broken connections after its driver was killed.
 
-    Its abandoned uploads must be invisible, and --clean must abort them.
+    Its abandoned uploads must be invisible, and clean_runs must abort them.
     """
     conf = {f"spark.hadoop.fs.s3a.retry.{name}interval": "50ms" for name in ("", "throttle.")}
     # Otherwise the SDK retries within each of these attempts, and sleeps for seconds.
@@ -198,8 +199,9 @@ def test_the_driver_dies_among_faults_and_its_uploads_are_cleaned(
     same_rows(read_run(store, "driver")[1], expected)
     left = uploads(store, "out/runs/driver/")
     assert left >= 1
-    clean = launch("s3://gaixie/out", "--clean", run_id="driver", env=store.environment())
-    assert f"0 unpublished folders found, {left} abandoned uploads aborted" in end(clean)
+    for name, value in store.environment().items():
+        monkeypatch.setenv(name, value)
+    assert clean_runs.main(["s3a://gaixie/out", "--older-than", "0"]) == 0
     assert uploads(store, "out/runs/driver/") == 0
     same_rows(read_run(store, "driver")[1], expected)
 

@@ -2,7 +2,6 @@
 
 import gzip
 import os
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -18,16 +17,16 @@ import yaml
 from servers import PATIENCE
 
 from gaixie.jobs.corpus.storage import Storage
-from gaixie.jobs.scoring import pipeline
+from gaixie.jobs.scoring import writing
 from gaixie.udfs.features import FEATURES, extract
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.spscore.stages import ORIGINS, STAGES, stage
+from gaixie.udfs.storage import storage
 from gaixie.udfs.text.segmenters import load_segmenter
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "pairs.jsonl"
 UNUSABLE = ROOT / "examples" / "unusable.jsonl"
-PAPER = ("--tier", "paper", "--set", "model=null")
 
 
 def write_config(path: Path, **settings) -> Path:
@@ -59,7 +58,7 @@ def run(score, tmp_path_factory):
     ]
     cuts = {origin: {"scores": [0.48 + k / 100, 0.6, 0.7]} for k, origin in enumerate(ORIGINS)}
     config = write_config(folder / "score.yaml", inputs=inputs, cuts=cuts)
-    run = score(folder / "out", "--config", config, report=True)
+    run = score(folder / "out", "--config", config)
     assert run.code == 0, run.stderr
     return run
 
@@ -70,8 +69,6 @@ def test_folders_and_columns(run):
         "quarantine",
         "manifest.json",
         "report.html",
-        "report.png",
-        "metrics.prom",
     }
     for path in run.files("scored"):
         origin, number = (part.partition("=")[2] for part in path.parts[-3:-1])
@@ -206,11 +203,10 @@ def test_published_run_is_refused_and_resume_does_nothing(run, score):
     given = ("--input", EXAMPLES, "--origin-column", "origin")
     refused = score(run.folder.parents[1], *given)
     assert refused.code == 2
-    assert "run 'r' is published; use another --run-id" in refused.error
     again = ("--config", run.folder.parents[2] / "score.yaml", "--resume")
     for line, said in (
         (again, ""),
-        ((*given, "--resume"), "settings differ from the run's: inputs, cuts; use"),
+        ((*given, "--resume"), "settings differ from the run's: cuts, inputs; use"),
     ):
         resumed = score(run.folder.parents[1], *line)
         assert resumed.code == 0
@@ -225,38 +221,25 @@ def test_dry_run_writes_nothing(score, tmp_path):
     run = score(tmp_path / "out", *given)
     assert run.code == 0, run.stderr
     assert not (tmp_path / "out").exists()
-    for text in (
-        "1 jsonl files",
-        "288 are fit",
-        "carried through: ",
-        "llm: 5, 25, 50, 75 and 95 % score below 0.",
-        "llm: stages 1, 2 and 3 begin at a score of 0.",
-        "llm: mean structure 0.",
-        "no estimate of time and space: each input needs at least 2,000 rows",
-        "SPScore-zh",
-    ):
-        assert text in run.stdout
+    assert "of the first 288 rows, 288 can be scored" in run.stdout
+    assert "SPScore-zh" in run.stdout
 
 
 def test_published_last(score, tmp_path, grow, monkeypatch):
     """A run that dies before its manifest must be invisible to readers, and resumable."""
     pq.write_table(grow(100), tmp_path / "in.parquet")
     given = ("--input", tmp_path / "in.parquet", "--origin-column", "origin")
-    written = []
-    write = Storage.write
+    write = storage.write
 
-    def die_at_manifest(self, path, content):
-        written.append(path)
-        if path.endswith("/manifest.json"):
+    def die_at_manifest(uri, content):
+        if uri.endswith("/manifest.json"):
             raise KeyboardInterrupt
-        write(self, path, content)
+        write(uri, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Storage, "write", die_at_manifest)
+        patch.setattr(storage, "write", die_at_manifest)
         killed = score(tmp_path / "out", *given)
     assert killed.code == 130
-    assert "can be resumed with --resume" in killed.stderr
-    assert written[-1].endswith("/manifest.json")
     assert not (killed.folder / "manifest.json").exists()
     assert (killed.folder / "scored").exists()
 
@@ -348,7 +331,7 @@ def test_options(score, examples, tmp_path):
         *("--input", tmp_path / "in-?.tsv", "--origin", "human", "--limit", "200"),
         *("--source-column", "原文 1", "--paraphrase-column", "改写.a", "--unit-mb", "0.001"),
         *("--min-characters", "25", "--set", "max_characters=60"),
-        *("--set", "cuts.human={quantiles: [0.25, 0.5, 0.9]}"),
+        *("--set", "cuts.human={quantiles: [0.25, 0.5, 0.9], min_meaning: 0}"),
     )
     run = score(tmp_path / "out", *given)
     assert run.code == 0, run.stderr
@@ -385,15 +368,18 @@ def test_output_files_show_neither_the_inputs_nor_a_shuffle(score, grow, tmp_pat
         pq.write_table(part, tmp_path / "many" / f"{k:02d}.parquet")
     pq.write_table(pa.concat_tables(parts), tmp_path / "one.parquet")
     calls = []
-    write = pipeline.write_unshuffled
-    monkeypatch.setattr(pipeline, "write_unshuffled", lambda *a: (calls.append(a), write(*a)))
+    write = writing.write_unshuffled
+    monkeypatch.setattr(writing, "write_unshuffled", lambda *a: (calls.append(a), write(*a)))
     runs = []
     for name, run_id in (("one.parquet", "one"), ("many", "many"), ("many", "unshuffled")):
         if run_id == "unshuffled":
-            monkeypatch.setattr(pipeline, "MIN_UNSHUFFLED", 0)
+            monkeypatch.setattr(writing, "MIN_UNSHUFFLED", 0)
         given = ("--input", tmp_path / name, "--origin-column", "origin")
         given += ("--target-file-mb", target)
-        given += ("--set", "cuts.llm.scores=[0, 0, 0]")  # puts a whole origin into one stage
+        given += (
+            "--set",
+            "cuts.llm={scores: [0, 0, 0], min_meaning: 0}",
+        )  # puts a whole origin into one stage
         runs.append(score(tmp_path / "out", *given, run_id=run_id))
         assert runs[-1].code == 0, runs[-1].stderr
         assert len(calls) == (run_id == "unshuffled")
@@ -490,26 +476,6 @@ def test_killed_twice_then_resumed(score, launch, in_units, unbroken, tmp_path):
     assert run.manifest["rows"] == unbroken.manifest["rows"]
     assert run.manifest["stages"] == unbroken.manifest["stages"]
     assert not (run.folder / "_work").exists()
-
-
-@pytest.mark.long
-def test_a_rescoring_run_is_killed_then_resumed(score, launch, unbroken, tmp_path):
-    out, other = (
-        shutil.copytree(unbroken.folder.parents[1], tmp_path / name) for name in ("out", "other")
-    )
-    given = ("--rescore", "r", "--unit-mb", "0.01", *PAPER)
-    process = launch(out, *given, run_id="again")
-    read_until(process, "scoring unit 2 of ")
-    kill(process)
-    assert not (out / "runs/again/manifest.json").exists()
-
-    again = score(out, *given, "--resume", run_id="again")
-    assert again.code == 0, again.stderr
-    assert again.stderr.count("already done") >= 1
-    whole = score(other, *given, run_id="again")
-    same_rows(again.scored, whole.scored)
-    assert again.manifest["rows"] == whole.manifest["rows"]
-    assert (out / "runs/r/manifest.json").exists()
 
 
 def test_resume_with_other_settings_scores_again(score, grow, tmp_path, monkeypatch):

@@ -38,7 +38,6 @@ RELEASE = {
     "spark": "4.1.2",
     "signature": RUN["signature"],
     "build": "build-0",
-    "moves_latest": True,
     "settings": {
         "stages": [1, 2, 3],
         "split": {"train": 1.0},
@@ -53,7 +52,6 @@ RELEASE = {
     "counts": {},
     "quantiles": {},
     "judgements": {},
-    "seconds": {},
     "files": [],
 }
 

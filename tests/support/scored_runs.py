@@ -145,21 +145,14 @@ def grow(examples) -> Callable[[int], pa.Table]:
 
 @pytest.fixture(scope="session")
 def score(spark, model) -> Callable[..., Run]:
-    """Returns a function that calls the job in this process, on the shared session.
-
-    It draws no report unless asked to, because drawing takes a second.
-    """
+    """Returns a function that calls the job in this process, on the shared session."""
     from gaixie.jobs import score_corpus
-    from gaixie.jobs.scoring import pipeline
     from gaixie.udfs.command_line import run_command
 
-    def call(output: Path | str, *given, run_id: str = "r", report: bool = False) -> Run:
+    def call(output: Path | str, *given, run_id: str = "r") -> Run:
         line = arguments(output, run_id, model, given)
         out, err = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
-            if not report:
-                patch.setattr(pipeline, "draw_report", lambda *_: b"")
-                patch.setattr(pipeline, "write_report", lambda *_: None)
+        with redirect_stdout(out), redirect_stderr(err):
             main = functools.partial(score_corpus.main, line)
             code = run_command("score_corpus", main, score_corpus.INTERRUPTED, mistakes=())
         return Run(code, out.getvalue(), err.getvalue(), Path(output) / "runs" / run_id)

@@ -29,7 +29,7 @@ from gaixie.udfs.spark import (
     stage_udf,
 )
 from gaixie.udfs.spscore import OUTPUTS, SPScore
-from gaixie.udfs.spscore.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING, score_bin
+from gaixie.udfs.spscore.stages import RATED_CUTS, RATED_MIN_MEANING, score_bin
 from gaixie.udfs.spscore.stages import stage as plain_stage
 from gaixie.udfs.text.segmenters import load_segmenter
 
@@ -113,15 +113,15 @@ def test_stage(spark, expected):
 def test_stages_and_score_bins_as_expressions(spark):
     """The jobs' SQL expressions must equal the Python functions, also exactly on thresholds."""
     generator = np.random.default_rng(3)
-    edges = [0.0, 1.0, *{cut for cuts in DEFAULT_CUTS.values() for cut in cuts}]
+    edges = [0.0, 1.0, *{cut for cuts in RATED_CUTS.values() for cut in cuts}]
     scores = np.concatenate([generator.random(200), edges]).astype(np.float32)
     meaning = generator.choice(np.array([0.1, 0.8, 0.9], np.float32), len(scores))
-    for origin, cuts in DEFAULT_CUTS.items():
+    for origin, cuts in RATED_CUTS.items():
         rows = [(origin, *map(float, pair)) for pair in zip(scores, meaning, strict=True)]
         frame = spark.createDataFrame(rows, "origin string, spscore float, meaning float")
-        stages = stage_column(DEFAULT_CUTS, DEFAULT_MIN_MEANING)
+        stages = stage_column(RATED_CUTS, RATED_MIN_MEANING)
         table = frame.select(stages.alias("stage"), score_bin_column().alias("bin")).toPandas()
-        expected = plain_stage(scores, cuts, meaning, DEFAULT_MIN_MEANING[origin])
+        expected = plain_stage(scores, cuts, meaning, RATED_MIN_MEANING[origin])
         assert table["stage"].tolist() == expected.tolist()
         assert table["bin"].tolist() == score_bin(scores).tolist()
 
@@ -141,12 +141,12 @@ def test_sql(spark, frame, expected, pairs):
     np.testing.assert_array_equal(rows["meaning"], expected[1][:, OUTPUTS.index("meaning")])
     meaning = OUTPUTS.index("meaning")
     stages = [
-        int(plain_stage(row[-1:], DEFAULT_CUTS[o], row[[meaning]], DEFAULT_MIN_MEANING[o])[0])
+        int(plain_stage(row[-1:], RATED_CUTS[o], row[[meaning]], RATED_MIN_MEANING[o])[0])
         for row, o in zip(expected[1], pairs["origin"], strict=True)
     ]
     assert rows["stage"].tolist() == stages
 
-    register(spark, cuts=dict.fromkeys(DEFAULT_CUTS, (0.0, 0.0, 0.0)))
+    register(spark, cuts=dict.fromkeys(RATED_CUTS, (0.0, 0.0, 0.0)))
     rows = spark.sql("SELECT stage(CAST(0.1 AS FLOAT), 'llm') AS stage").collect()
     assert rows[0].stage == 3
 
@@ -281,7 +281,7 @@ def test_under_spark_connect(pytestconfig, pairs, expected):
         ("sql", outputs[:20, -1]),
     ):
         np.testing.assert_array_equal(np.float32(found[name]), column)
-    cuts = [DEFAULT_CUTS[origin] for origin in pairs["origin"][:20]]
+    cuts = [RATED_CUTS[origin] for origin in pairs["origin"][:20]]
     at = [plain_stage(np.float32([s]), c)[0] for s, c in zip(found["spscore"], cuts, strict=True)]
     assert found["stage"] == at
     assert found["stages"] == [plain_stage(np.float32([0.7]), c)[0] for c in cuts]

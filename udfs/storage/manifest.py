@@ -20,7 +20,7 @@ from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.names import Below, RunId
 from gaixie.udfs.storage.names import check_run_id as check_run_id
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """The format that is written, and the newest that can be read."""
 
 NAME = "manifest.json"
@@ -54,10 +54,6 @@ class RunInput(_Part):
     bytes: int
     left_out: list[str] = []
     """Files below the path that were not read: of another format, empty, or not data by name."""
-    corrupt_files: dict[str, str] = {}
-    """Maps files that were set aside to what is wrong with them."""
-    corrupt_rows: dict[str, int] = {}
-    """Rows of those corrupt files whose footer could be read."""
     listing: list[InputFile] = []
     """The files that were read; empty in runs of an earlier Gaixie."""
 
@@ -77,31 +73,6 @@ class RunFile(_Part):
     bytes: int
     sha256: str | None = None
     """Null if an earlier Gaixie wrote the run, or the file system is one that only Spark reads."""
-
-
-class Index(_Part):
-    """A population stability index, and the limit above which it is a shift."""
-
-    psi: float
-    limit: float
-
-
-class Drift(_Part):
-    """Describes how a run differs from an earlier one; see gaixie.jobs.scoring.drift."""
-
-    against: RunId
-    indices: dict[str, dict[str, Index]]
-    """Indices by origin, then by output, "stages" or "quarantine"."""
-
-    @property
-    def shifted(self) -> list[str]:
-        """Returns what has shifted, such as: llm meaning 0.41."""
-        return [
-            f"{origin} {name} {index.psi:.2f}"
-            for origin, indices in self.indices.items()
-            for name, index in indices.items()
-            if index.psi > index.limit
-        ]
 
 
 class _Manifest(_Part):
@@ -129,17 +100,13 @@ class RunManifest(_Manifest):
     inputs: list[RunInput]
     rows: dict[str, RunRows]
     """Rows by origin."""
-    known_pairs: dict[str, int] = {}
-    """With --new-only: duplicates whose pair an earlier run has, by origin."""
     earlier_runs: list[str] = []
-    """Runs whose files and pairs --new-only left out."""
-    rescored: list[RunId] = []
-    """Runs whose pairs --rescore scored again, and the runs whose pairs these had scored again."""
+    """Runs whose files --new-only left out."""
     stages: dict[str, dict[int, int]]
     """Scored rows by origin and stage."""
     quarantine: dict[str, dict[str, int]]
     """Quarantined rows by origin and reason."""
-    thresholds: dict[str, list[float | None]] = Field(alias="cuts")
+    cuts: dict[str, list[float | None]]
     """Scores at which stages 1, 2 and 3 begin, by origin; null if a quantile had no pairs."""
     min_meaning: dict[str, float] = {}
     """Minimum judged meaning in stages 2 and 3, by origin."""
@@ -147,8 +114,6 @@ class RunManifest(_Manifest):
     """Score by origin, and by the share of its pairs below that score."""
     histograms: dict[str, dict[str, list[int]]] = {}
     """Scored pairs by origin, output and bin; bins have equal width from 0 to 1."""
-    drift: Drift | None = None
-    """Drift against the run of --fail-on-drift."""
     seconds: dict[str, float]
     """Wall time by step, in order."""
     files: dict[Literal["scored", "quarantine"], list[RunFile]]
@@ -160,21 +125,6 @@ class RunManifest(_Manifest):
         return RunRows(
             **{name: sum(getattr(rows, name) for rows in self.rows.values()) for name in names}
         )
-
-    @property
-    def set_aside(self) -> str:
-        """Returns what was set aside, in words; empty if nothing was."""
-        files = sum(source.files for source in self.inputs)
-        corrupt = sum(len(source.corrupt_files) for source in self.inputs)
-        known = [rows for source in self.inputs for rows in source.corrupt_rows.values()]
-        if not corrupt:
-            return ""
-        rows = f"about {sum(known):,} rows" if known else "an unknown number of rows"
-        unknown = corrupt - len(known)
-        rest = (
-            f" and those of {unknown} files without a readable footer" if known and unknown else ""
-        )
-        return f"{corrupt} of {files + corrupt} input files with {rows}{rest}"
 
     @property
     def segmenter(self) -> str:
@@ -244,18 +194,6 @@ class ReleaseRows(_Part):
     released: int
 
 
-class ReleaseLineage(_Part):
-    """Pairs of a release with the same lineage; null if their input does not state it."""
-
-    run_id: str
-    origin: str
-    method: str | None
-    model: str | None
-    license: str | None
-    pairs: dict[int, int]
-    """Pairs by stage."""
-
-
 class ReleaseFile(_Part):
     path: Below
     """Path below the build folder."""
@@ -276,6 +214,10 @@ class ReleaseManifest(_Manifest):
     name: str
     title: str
     license: str
+    license_note: str = ""
+    """Why pairs may be released whose inputs declare another licence."""
+    input_licenses: list[str] = []
+    """Licences that the pairs' inputs declare."""
     created: str
     """Time of publication, ISO 8601 in UTC."""
     gaixie: str
@@ -283,8 +225,6 @@ class ReleaseManifest(_Manifest):
     signature: str
     build: Below
     """Folder of this release's files, beside the manifest."""
-    moves_latest: bool
-    """Whether latest.json may name this release."""
     settings: ReleaseSettings
     runs: list[SourceRunEntry]
     columns: dict[str, str]
@@ -297,9 +237,6 @@ class ReleaseManifest(_Manifest):
     """Score by origin and share of the pairs below it."""
     judgements: dict[int, dict[str, float]] = {}
     """Mean judgements by stage."""
-    lineage: list[ReleaseLineage] = []
-    """Pairs by run, origin, method, model and licence; empty in releases of an earlier Gaixie."""
-    seconds: dict[str, float]
     files: list[Annotated[DataFile | ReleaseFile, Field(union_mode="left_to_right")]]
 
     @property

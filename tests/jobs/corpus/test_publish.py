@@ -15,10 +15,7 @@ from gaixie.jobs.corpus import publish
 from gaixie.jobs.corpus.publish import held
 from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.scoring import pipeline
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import RunManifest
-from gaixie.udfs.storage.published_files import run_faults
 
 
 @pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.s3)])
@@ -161,52 +158,3 @@ def test_a_run_that_lost_its_lock_deletes_and_publishes_nothing(
     assert (folder / "_work").exists()
     assert not (folder / "scored").exists()
     assert [path.name for path in (folder / "_lock").iterdir()] == ["000002.json"]
-
-
-@pytest.mark.spark
-def test_clean_leaves_a_run_at_work_alone(score, given, tmp_path):
-    folder = tmp_path / "runs" / "r"
-    with held(str(folder), False):
-        storage.write(f"{folder}/_work/unit", "x")
-        run = score(tmp_path, "--clean")
-        assert f"kept: {folder}: process " in run.stdout
-        assert (folder / "_work" / "unit").exists()
-    assert f"{folder}: deleted (1 files" in score(tmp_path, "--clean").stdout
-    assert not folder.exists()
-
-
-@pytest.fixture
-def mounted(spark, tmp_path):
-    """Returns a folder under viewfs://, which only Hadoop can read."""
-    conf = spark._jsc.hadoopConfiguration()
-    (tmp_path / "mounted").mkdir()
-    name = f"fs.viewfs.mounttable.{tmp_path.name.replace('_', '-')}.link./disk"
-    conf.set(name, f"file://{tmp_path}/mounted")
-    yield tmp_path / "mounted", f"viewfs://{tmp_path.name.replace('_', '-')}/disk"
-    conf.unset(name)
-
-
-def test_a_store_that_only_hadoop_knows(spark, given, score, mounted, monkeypatch):
-    folder, uri = mounted
-    locks = []
-    start = pipeline.ScoreCorpus.start
-
-    def look(self, resume):
-        locks.append([path.name for path in (folder / "out/runs/r/_lock").glob("*.json")])
-        start(self, resume)
-
-    monkeypatch.setattr(pipeline.ScoreCorpus, "start", look)
-    run = score(f"{uri}/out", *given)
-    assert run.code == 0, run.stderr
-    assert locks == [["000001.json"]]
-    published = folder / "out/runs/r"
-    assert not list((published / "_lock").glob("*.json"))
-    manifest = RunManifest.model_validate_json((published / "manifest.json").read_text())
-    assert all(file.sha256 for files in manifest.files.values() for file in files)
-    assert run_faults(str(published), manifest, storage.sha256) == []
-    with held(f"{uri}/out/runs/s", False, Storage(spark)):
-        run = score(f"{uri}/out", *given, run_id="s")
-    assert run.code == 2
-    assert f"error: {uri}/out/runs/s: process " in run.error
-    with held(f"{uri}/out/runs/s", False, Storage(spark)):
-        pass  # succeeds because the lock was released

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 from pyspark.sql.types import StringType, StructField
 
-from gaixie.jobs.scoring import chunks
-from gaixie.jobs.scoring.chunks import FEW, KEPT, find_duplicates, leave_out
+from gaixie.jobs.scoring import duplicates
+from gaixie.jobs.scoring.duplicates import FEW, KEPT, find_duplicates, leave_out
 
 EXTRA = [StructField("note", StringType())]
 
@@ -54,7 +54,7 @@ def test_the_same_rows_are_left_out_by_their_keys_and_by_a_bitmap(spark, monkeyp
     table = spark.createDataFrame(given)
     found = find_duplicates(table, len(given), EXTRA)
     few = leave_out(table, found, count := found.count())
-    monkeypatch.setattr(chunks, "MAX_BROADCAST", 1)
+    monkeypatch.setattr(duplicates, "MAX_BROADCAST", 1)
     again = find_duplicates(table, FEW + 1, EXTRA)
     many = leave_out(table, again, count)
     assert sorted(again.collect()) == sorted(found.collect())

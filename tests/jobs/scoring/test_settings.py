@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.scoring.settings import ScoreSettings, Thresholds, load_settings
-from gaixie.udfs.spscore.stages import DEFAULT_CUTS
+from gaixie.jobs.scoring.settings import ScoreSettings, load_settings
+from gaixie.udfs.spscore.stages import DEFAULT_MIN_MEANING, DEFAULT_QUANTILES
 from gaixie.udfs.storage import storage
 
 CONF = Path(__file__).parents[3] / "conf"
@@ -14,15 +14,24 @@ CONF = Path(__file__).parents[3] / "conf"
 
 def test_the_settings_that_ship_state_no_cuts():
     settings = load_settings(str(CONF / "score.yaml"), {}, [])
-    assert {origin: cuts.scores for origin, cuts in settings.thresholds.items()} == DEFAULT_CUTS
+    found = {origin: cuts.quantiles for origin, cuts in settings.cuts.items()}
+    assert found == DEFAULT_QUANTILES
+    assert {cuts.min_meaning for cuts in settings.cuts.values()} == {DEFAULT_MIN_MEANING}
 
 
 def test_cuts_of_one_origin_leave_the_others(tmp_path):
     path = tmp_path / "mine.yaml"
-    path.write_text("cuts: {llm: {quantiles: [0.1, 0.2, 0.3]}}")
-    cuts = load_settings(str(path), {}, []).thresholds
-    assert cuts["llm"].quantiles == (0.1, 0.2, 0.3)
-    assert cuts["human"].scores == DEFAULT_CUTS["human"]
+    path.write_text("cuts: {llm: {scores: [0.1, 0.2, 0.3]}, human: {min_meaning: 0.7}}")
+    cuts = load_settings(str(path), {}, []).cuts
+    assert (cuts["llm"].scores, cuts["llm"].quantiles) == ((0.1, 0.2, 0.3), None)
+    assert (cuts["human"].min_meaning, cuts["human"].scores) == (0.7, None)
+    assert cuts["human"].quantiles == DEFAULT_QUANTILES["human"]
+
+
+@pytest.mark.parametrize("points", ["[0.3, 0.2, 0.4]", "[0.1, 0.2, 1.1]", "[0.1, 0.2]"])
+def test_cuts_that_are_none(tmp_path, points):
+    with pytest.raises(JobError, match=r"cuts\.llm"):
+        load_settings(str(CONF / "score.yaml"), {}, [f"cuts.llm.quantiles={points}"])
 
 
 def test_settings_in_the_store(admin):
@@ -40,10 +49,3 @@ def test_inputs_take_the_csv_settings_that_they_do_not_state():
     first, second = settings.inputs
     assert (first.csv.encoding, first.csv.delimiter, first.csv.quote) == ("gb18030", ";", None)
     assert (second.csv.encoding, second.csv.delimiter, second.csv.quote) == ("utf-8", None, "")
-
-
-def test_where_stages_begin_is_said_in_words():
-    words = Thresholds(scores=(0.24, 0.44, 0.5), min_meaning=0.6).in_words()
-    assert words.endswith("at a score of 0.24, 0.44 and 0.5; 2 and 3 need a meaning of 0.6")
-    words = Thresholds(quantiles=(0.2, 0.5, 0.9)).in_words()
-    assert words == "stages 1, 2 and 3 begin at the quantile of 0.2, 0.5 and 0.9"

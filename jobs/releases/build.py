@@ -1,0 +1,331 @@
+"""The steps of a release, from published runs to its manifest, in order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from itertools import product
+from secrets import token_hex
+
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from gaixie.jobs.corpus.progress import progress
+from gaixie.jobs.corpus.publish import now
+from gaixie.jobs.corpus.reporting import print_table
+from gaixie.jobs.corpus.session import set_shuffle_partitions, start_session
+from gaixie.jobs.corpus.settings import LICENSE
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.releases import rows, store
+from gaixie.jobs.releases.card import card
+from gaixie.jobs.releases.croissant import croissant
+from gaixie.jobs.releases.request import ReleaseRequest
+from gaixie.jobs.releases.verify import count_pairs, describe_files, pairs_by
+from gaixie.udfs.command_line import say
+from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.spscore.stages import ORIGINS, STAGES, quantile
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.manifest import ReleaseManifest, ReleaseRows, SourceRunEntry
+from gaixie.udfs.text.splits import GROUP, SPLITS
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+ROWS_PER_PARTITION = 1_000_000
+"""Rows that one task searches for duplicates; it sees only identities."""
+
+LICENCES = 100
+"""Maximum licences of inputs that are looked at: a licence may be any text."""
+
+Pairs = Counter[tuple[str, int]]
+"""Counts pairs by origin and stage."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """One release in the making."""
+
+    spark: SparkSession
+    request: ReleaseRequest
+    runs: list[rows.SourceRun]
+    folder: str
+
+    @property
+    def in_runs(self) -> Pairs:
+        return sum((run.rows for run in self.runs), Counter())
+
+    @property
+    def columns(self) -> list[str]:
+        """Returns the columns of the released rows."""
+        return [
+            *rows.COLUMNS.names,
+            *self.request.keep_columns,
+            *rows.lineage_of(self.runs),
+            rows.RUN,
+        ]
+
+    def pairs(self) -> DataFrame:
+        """Reads the pairs of all runs, with the run's number in run."""
+        request = self.request
+        return rows.read_runs(self.spark, self.runs, request.stages, request.keep_columns)
+
+    def shards(self, expected: Pairs) -> dict[tuple[str, int], int]:
+        """Returns the number of files of each (split, stage)."""
+        size = sum(run.bytes_per_row * run.rows.total() for run in self.runs)
+        each = size / self.in_runs.total()
+        return rows.shards_of(expected, self.request.settings, each)
+
+
+def release(request: ReleaseRequest) -> None:
+    """Checks the runs, drops duplicates, writes the shards, counts them, and publishes."""
+    runs = _check(request)
+    spark = start_session("gaixie release_dataset", [storage.spark_uri(request.root)])
+    folder = storage.join(store.folder_of(request.root, request.version), f"build-{token_hex(4)}")
+    build = Build(spark, request, runs, folder)
+    licences = _check_licences(build)
+    try:
+        if not request.dry_run:  # a root without write permission must fail before the work
+            note = {"version": request.version, "runs": request.runs}
+            storage.write_json(storage.join(folder, store.STARTED), note)
+        rows.check_digests(spark, runs)
+        duplicates = count_duplicates(build)
+        if request.dry_run:
+            _print_dry_run(build, duplicates)
+            return
+        kinds = write_data(build, duplicates)
+        counts = count_written(build, duplicates)
+        manifest = describe(build, kinds, counts, duplicates, licences)
+    except BaseException:
+        with suppress(OSError):
+            storage.delete(folder)
+        raise
+    publish(build, manifest, duplicates)
+
+
+def _check(request: ReleaseRequest) -> list[rows.SourceRun]:
+    """Returns the runs. Raises JobError if they cannot be released together, or the version is."""
+    path = store.manifest_of(request.root, request.version)
+    if storage.exists(path):
+        raise JobError(f"{path}: release '{request.version}' is published; use another --version")
+    find = partial(rows.find_run, stages=request.stages, keep=request.keep_columns)
+    runs = [find(request.root, name) for name in request.runs]
+    rows.check_signatures(runs)
+    if not any(run.rows for run in runs):
+        stages = " ".join(map(str, request.stages))
+        raise JobError(f"{runs[0].folder}: no pairs in stages {stages}")
+    if any(GROUP in run.lineage for run in runs) and GROUP not in rows.lineage_of(runs):
+        lacking = next(run.run_id for run in runs if run.rows and GROUP not in run.lineage)
+        say(f"run '{lacking}' has no column 'group': the release is split by source sentence")
+    return runs
+
+
+def _check_licences(build: Build) -> list[str]:
+    """Returns the licences that the pairs' inputs declare. Raises JobError if one is not the
+    release's, and no note says why."""
+    if LICENSE not in rows.lineage_of(build.runs):
+        return []
+    found = build.pairs().select(LICENSE).where(F.col(LICENSE).isNotNull()).distinct()
+    licences = sorted(name for [name] in found.limit(LICENCES).collect())
+    given = build.request.license
+    other = [name for name in licences if name.lower() != given.lower()]
+    if other and not build.request.license_note:
+        raise JobError(
+            f"--license {given}: inputs of the runs declare '{other[0]}'; release under that "
+            "licence, or say with --license-note why this one may be given"
+        )
+    return licences
+
+
+def count_duplicates(build: Build) -> Pairs:
+    """Counts the rows whose pair an earlier run has; a single run has each pair once."""
+    in_runs = build.in_runs.total()
+    set_shuffle_partitions(build.spark, in_runs // ROWS_PER_PARTITION)
+    duplicates: Pairs = Counter()
+    if sum(bool(run.rows) for run in build.runs) > 1:
+        with progress(build.spark, "finding duplicates", in_runs):
+            counts = rows.find_duplicates(build.pairs()).groupBy("origin", "stage").count()
+            duplicates.update({(origin, stage): n for origin, stage, n in counts.collect()})
+    return duplicates
+
+
+def write_data(build: Build, duplicates: Pairs) -> dict[str, str]:
+    """Writes the shards, and returns the types of their columns."""
+    pairs, settings = build.pairs(), build.request.settings
+    if duplicates:
+        twice = rows.find_duplicates(pairs)
+        pairs = rows.drop_duplicates(pairs, twice, duplicates.total())
+    key = rows.split_key(build.columns)
+    split = rows.split_column(settings.split, settings.seed, key)
+    pairs = rows.named_runs(pairs, build.runs).withColumn("split", split)
+    pairs = pairs.select(*build.columns, "split")
+    data, expected = storage.join(build.folder, "data"), build.in_runs - duplicates
+    with progress(build.spark, "writing shards", expected.total()):
+        rows.write_shards(pairs, data, build.shards(expected), settings.seed)
+    for file in storage.list_files(data):  # checksums and markers of Spark
+        if file.uri.rpartition("/")[2].startswith((".", "_")):
+            storage.delete(file.uri)
+    storage.delete(storage.join(build.folder, store.STARTED))
+    return {field.name: field.dataType.simpleString() for field in pairs.drop("split").schema}
+
+
+def count_written(build: Build, duplicates: Pairs) -> pd.DataFrame:
+    """Counts the written rows; see gaixie.jobs.releases.verify.count_pairs.
+
+    Raises RuntimeError unless the runs' rows equal those written plus the duplicates.
+    """
+    in_runs = build.in_runs
+    with progress(build.spark, "counting", in_runs.total()):
+        counts = count_pairs(rows.read_release(build.spark, build.folder))
+    written = pairs_by(counts, "origin", "stage")
+    for key in {*in_runs, *written}:
+        if in_runs[key] != written[key] + duplicates[key]:
+            raise RuntimeError(
+                f"{key[0]}, stage {key[1]}: {in_runs[key]} rows in the runs, but {written[key]} "
+                f"written + {duplicates[key]} duplicates; nothing was published"
+            )
+    return counts
+
+
+def describe(
+    build: Build,
+    kinds: dict[str, str],
+    counts: pd.DataFrame,
+    duplicates: Pairs,
+    licences: Sequence[str],
+) -> ReleaseManifest:
+    """Writes the cards, and returns the manifest with all files."""
+    data = describe_files(
+        build.spark, build.folder, storage.list_files(storage.join(build.folder, "data"))
+    )
+    request, manifest = build.request, _manifest(build, kinds, counts, duplicates)
+    about = {"files": data, "input_licenses": licences, "license_note": request.license_note}
+    manifest = manifest.model_copy(update=about)
+    if sum(file.rows for file in manifest.data_files) != counts["pairs"].sum():
+        raise RuntimeError("the files' footers do not match their rows; nothing was published")
+    storage.write(storage.join(build.folder, "README.md"), card(manifest))
+    storage.write(storage.join(build.folder, "croissant.json"), croissant(manifest))
+    cards = [
+        file
+        for file in storage.list_files(build.folder)
+        if not file.uri.startswith(f"{build.folder}/data/")
+    ]
+    described = describe_files(build.spark, build.folder, cards)
+    return manifest.model_copy(update={"files": [*described, *data]})
+
+
+def _manifest(
+    build: Build, kinds: dict[str, str], counts: pd.DataFrame, duplicates: Pairs
+) -> ReleaseManifest:
+    """Returns the manifest without its files."""
+    request, in_runs = build.request, build.in_runs
+    by_folder = pairs_by(counts, "split", "stage", "origin")
+    by_split: dict[str, dict[int, dict[str, int]]] = {}
+    for split, stage, origin in product(SPLITS, STAGES, ORIGINS):
+        if pairs := by_folder[split, stage, origin]:
+            by_split.setdefault(split, {}).setdefault(stage, {})[origin] = int(pairs)
+    origins = [origin for origin in ORIGINS if _of(in_runs, origin)]
+    bins = {origin: pairs_by(counts[counts["origin"] == origin], "bin") for origin in origins}
+    sums = counts.groupby("stage")[["pairs", *OUTPUTS]].sum()
+    means = sums[[*OUTPUTS]].div(sums["pairs"], axis=0).round(4)
+    return ReleaseManifest(
+        version=request.version,
+        name=f"gaixie-{request.version}",
+        title=request.title,
+        license=request.license,
+        created=now("microseconds"),
+        gaixie=version("gaixie"),
+        spark=build.spark.version,
+        signature=build.runs[0].manifest.signature,
+        build=build.folder.rpartition("/")[2],
+        settings=request.settings,
+        runs=[
+            SourceRunEntry(
+                run_id=run.run_id,
+                created=run.manifest.created,
+                manifest_sha256=run.digest,
+                rows=run.rows.total(),
+            )
+            for run in build.runs
+        ],
+        columns=kinds,
+        rows={
+            origin: ReleaseRows(
+                in_runs=_of(in_runs, origin),
+                duplicates=_of(duplicates, origin),
+                released=_of(in_runs - duplicates, origin),
+            )
+            for origin in origins
+        },
+        counts=by_split,
+        quantiles={o: {s: quantile(of, s) for s in QUANTILES} for o, of in bins.items()},
+        judgements={int(stage): of.to_dict() for stage, of in means.iterrows()},
+        files=[],
+    )
+
+
+def publish(build: Build, manifest: ReleaseManifest, duplicates: Pairs) -> None:
+    """Creates the manifest, which makes the release exist; of several processes, only one can.
+
+    If the store never answers, the manifest may exist: then the build folder stays.
+    """
+    root = build.request.root
+    path = store.manifest_of(root, manifest.version)
+    try:
+        storage.create(path, manifest.to_json())
+    except FileExistsError:
+        storage.delete(build.folder)
+        raise JobError(
+            f"{path}: another process published release '{manifest.version}' in the meantime; "
+            "this one was deleted"
+        ) from None
+    _print_counts(build, duplicates)
+    for split in manifest.counts:
+        print(f"{split}: {manifest.pairs_of(split):,} pairs")
+    size = sum(file.bytes for file in manifest.data_files) / 1e6
+    print(f"{len(manifest.data_files)} Parquet files, {size:,.1f} MB")
+    print(f"signature: {manifest.signature}")
+    print(f"manifest: {path}")
+    print(f"card: {build.folder}/README.md")
+    if not build.request.no_latest:
+        store.set_latest(root, manifest.version)
+        print(f"{store.latest_of(root)}: {manifest.version}")
+
+
+def _print_dry_run(build: Build, duplicates: Pairs) -> None:
+    """Prints what would be released."""
+    _print_counts(build, duplicates)
+    for (split, stage), files in build.shards(build.in_runs - duplicates).items():
+        share = build.request.settings.split[split]
+        print(f"{split} stage {stage}: {share:.2%} of its pairs, about {files} files")
+    print(f"signature: {build.runs[0].manifest.signature}")
+    path = store.manifest_of(build.request.root, build.request.version)
+    print(f"would publish {path}; dry run: nothing was written")
+
+
+def _print_counts(build: Build, duplicates: Pairs) -> None:
+    """Prints the pairs to release by origin and stage, and the number of duplicates."""
+    stages, in_runs = build.request.stages, build.in_runs
+    table = []
+    for name in [*ORIGINS, "total"]:
+        origin = None if name == "total" else name
+        if found := _of(in_runs, origin):
+            by_stage = [_of(in_runs - duplicates, origin, stage) for stage in stages]
+            numbers = (found, _of(duplicates, origin), *by_stage, sum(by_stage))
+            table.append([name, *[f"{number:,}" for number in numbers]])
+    names = [f"stage {stage}" for stage in stages]
+    print_table(["origin", "in the runs", "duplicates", *names, "released"], table)
+
+
+def _of(
+    counts: Mapping[tuple[str, int], int], origin: str | None = None, stage: int | None = None
+) -> int:
+    """Counts the pairs of an origin and a stage; None covers all of them."""
+    return sum(
+        pairs
+        for (one, two), pairs in counts.items()
+        if origin in (None, one) and stage in (None, two)
+    )

@@ -1,0 +1,102 @@
+"""Holds the options of a release, and checks them before any work."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    StringConstraints,
+    field_validator,
+)
+
+from gaixie.jobs.releases.store import check_version
+from gaixie.udfs.spscore.stages import STAGES
+from gaixie.udfs.storage.manifest import ReleaseSettings
+from gaixie.udfs.storage.names import RunId
+from gaixie.udfs.text.splits import SPLITS
+
+SHARES_TOLERANCE = 1e-9
+
+RESERVED = {"run", "split", "subset"}
+"""Columns that a release adds while it is written."""
+
+Line = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^.+$")]
+
+
+class ReleaseRequest(BaseModel):
+    """The options of a release."""
+
+    model_config = ConfigDict(extra="ignore", use_attribute_docstrings=True)
+
+    root: str
+    runs: list[RunId] = Field(min_length=1)
+    """published runs"""
+    version: Annotated[str, AfterValidator(check_version)]
+    """such as 1.0, 2.3.1 or 1.0-rc1"""
+    license: Line
+    """such as CC-BY-4.0"""
+    license_note: str = ""
+    """why pairs whose inputs declare another licence may be released under this one"""
+    title: str = "Gaixie 改写: scored Chinese paraphrases"
+    """title of the data set's card"""
+    stages: list[Annotated[int, Field(ge=STAGES[0], le=STAGES[-1])]] = [1, 2, 3]
+    """by default 1 2 3"""
+    keep_columns: list[str] = []
+    """further columns of the runs"""
+    split: list[Annotated[float, Field(ge=0, le=1)]] = [1.0]
+    """shares of the sources, or of the groups if all runs have them; by default all is train"""
+    seed: int = 13
+    """seed of split and shuffle; by default 13"""
+    shards_mb: PositiveFloat = 128
+    """size of a file in MB; by default 128"""
+    shards: PositiveInt | None = None
+    """files per split and stage, instead of a size"""
+    dry_run: bool = False
+    """only show what would be released"""
+    no_latest: bool = False
+    """do not change latest.json"""
+
+    @property
+    def settings(self) -> ReleaseSettings:
+        """Returns the settings that decide the rows and their files, as the manifest states
+        them."""
+        return ReleaseSettings(
+            stages=self.stages,
+            split=dict(zip(SPLITS, self.split, strict=False)),
+            seed=self.seed,
+            shards_mb=self.shards_mb,
+            shards=self.shards,
+            keep_columns=self.keep_columns,
+        )
+
+    @field_validator("runs", "stages", "keep_columns")
+    @classmethod
+    def _no_repeats(cls, values: list) -> list:
+        if twice := [value for value in values if values.count(value) > 1]:
+            raise ValueError(f"{twice[0]} is given twice")
+        return values
+
+    @field_validator("stages")
+    @classmethod
+    def _ascending(cls, stages: list[int]) -> list[int]:
+        return sorted(stages)
+
+    @field_validator("keep_columns")
+    @classmethod
+    def _not_reserved(cls, names: list[str]) -> list[str]:
+        if reserved := RESERVED & {*names}:
+            raise ValueError(f"a release uses the name {min(reserved)} itself")
+        return names
+
+    @field_validator("split")
+    @classmethod
+    def _all_of_it(cls, shares: list[float]) -> list[float]:
+        if not shares[0] or abs(sum(shares) - 1) > SHARES_TOLERANCE:
+            raise ValueError("expected three shares that add up to 1, train's above 0")
+        return shares

@@ -1,0 +1,231 @@
+"""Scores a run unit by unit: some files of one input, which --resume does not score again.
+
+RUN/_work/unit-00000/fit=…/*.parquet    the rows of a unit: scored, or with a reason why not
+RUN/_work/unit-00000.json               what went in and what came out; written last
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from gaixie.jobs.corpus.accounts import data_files
+from gaixie.jobs.corpus.inputs import NO_ORIGIN, InputFiles, check_encoding, line_fault, read_files
+from gaixie.jobs.corpus.parquet import CHECKED, PARQUET
+from gaixie.jobs.corpus.progress import progress
+from gaixie.jobs.corpus.session import cores
+from gaixie.jobs.corpus.steps import Steps
+from gaixie.jobs.corpus.storage import Storage
+from gaixie.jobs.corpus.unreadable import without_corrupt
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.scoring.job import Job
+from gaixie.udfs.command_line import say
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.spscore.stages import ORIGINS
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.storage import File
+from gaixie.udfs.text.validate import MALFORMED, REASONS
+
+WORK = "_work"
+
+UNIT_MB, UNIT_MB_A_CORE = 2048, 48
+"""Input of a unit in MB, and its minimum for each core, so that a large cluster gets enough
+tasks."""
+
+SPREAD_BYTES = 4_000_000
+"""Input from which rows are spread over the cores if the files cannot be read in enough parts."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Some files of one input, scored and stored together."""
+
+    number: int
+    input: InputFiles
+    files: list[File]
+
+    @property
+    def name(self) -> str:
+        return f"unit-{self.number:05d}"
+
+    @property
+    def rows(self) -> int | None:
+        """Returns the rows of the files; None if their footers do not say."""
+        counts = [self.input.rows.get(file.uri) for file in self.files]
+        return None if None in counts else sum(filter(None, counts))
+
+
+def divide(inputs: list[InputFiles], unit_mb: float) -> list[Unit]:
+    """Divides the inputs into units: neighbouring files up to a size, at least one file each."""
+    units: list[Unit] = []
+    for source in inputs:
+        size = unit_mb * 1e6  # so that each input begins a unit
+        for file in source.files:
+            size += file.size
+            if size > unit_mb * 1e6:
+                units.append(Unit(len(units), source, []))
+                size = file.size
+            units[-1].files.append(file)
+    return units
+
+
+@dataclass(frozen=True)
+class ScoredUnits:
+    """The rows of all units, once they are scored."""
+
+    spark: SparkSession
+    schemas: dict[str, StructType]
+    """Schemas of the units, by folder."""
+    read: Counter[str]
+    """Rows read, by origin."""
+    unfit: Counter[str]
+    """Rows that cannot be scored, by reason."""
+
+    def rows(self, fit: bool) -> DataFrame:
+        """Reads the rows that are fit, or those that are not: the columns of scored_rows, and
+        row_key, which is unique and stable."""
+        reader = self.spark.read.options(**CHECKED)
+        parts = [
+            reader.schema(schema).parquet(folder).where(F.col("fit") == fit)
+            for folder, schema in self.schemas.items()
+        ]
+        return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Returns the bytes of each file of the units."""
+        return [file.size for folder in self.schemas for file in data_files(folder)]
+
+    def bytes_per_row(self) -> float:
+        return sum(self.sizes) / max(self.read.total(), 1)
+
+
+def score_units(job: Job, resume: bool) -> ScoredUnits:
+    """Scores the inputs unit by unit; with resume, only the units that are not finished.
+
+    Raises JobError if the inputs have no rows.
+    """
+    units = divide(
+        job.inputs, job.settings.unit_mb or max(UNIT_MB, UNIT_MB_A_CORE * cores(job.spark))
+    )
+    finished = [n for n in storage.children(job.path(WORK)) if re.fullmatch(r"unit-\d+\.json", n)]
+    if finished and not resume:
+        say(
+            f"{len(finished)} finished units of run '{job.run_id}' are deleted; --resume keeps them"
+        )
+    steps = Steps(Storage(job.spark), job.path(WORK))
+    steps.start(_deciding(job), resume, f"run '{job.run_id}'", by_step=True)
+    scored = ScoredUnits(job.spark, {}, Counter(), Counter())
+    for unit in units:
+        job.check_lock()
+        left = None if job.limit is None else job.limit - scored.read.total()
+        if left is not None and left <= 0:
+            break
+        title = f"scoring unit {unit.number + 1} of {len(units)}"
+        work = partial(_score_unit, job, unit, title, left)
+        done = steps.once(unit.name, work, _fingerprint(job, unit, left))
+        scored.read.update(done["rows"])
+        scored.unfit.update(done["unfit"])
+        scored.schemas[job.path(f"{WORK}/{unit.name}")] = StructType.fromJson(done["schema"])
+    if not scored.read.total():
+        job.delete(WORK)
+        raise JobError(f"{job.settings.inputs[0].path}: no rows, expected at least one")
+    return scored
+
+
+def _score_unit(job: Job, unit: Unit, title: str, limit: int | None) -> dict[str, Any]:
+    """Scores a unit into its folder. Returns rows by origin, unfit rows by reason, and the schema.
+
+    limit: the maximum of rows.
+    """
+
+    def write(files: list[File]) -> dict[str, Any]:
+        read, unfit = Observation(), Observation()
+        rows = _spread(job, unit, read_files(job.spark, unit.input, files), limit)
+        rows = rows.observe(read, *_counts_by("origin", (*ORIGINS, NO_ORIGIN)))
+        row_key = F.lit(unit.number << 53) + F.monotonically_increasing_id()
+        scored = scored_rows(rows, job.score).withColumn("row_key", row_key)
+        scored = scored.observe(unfit, *_counts_by("reason", (*REASONS, MALFORMED)))
+        with progress(job.spark, title, unit.rows):
+            writer = scored.write.options(**PARQUET).partitionBy("fit").mode("overwrite")
+            writer.parquet(job.path(f"{WORK}/{unit.name}"))
+        sizes = [file.size for file in files]
+        share = unfit.get["undecodable"] / max(sum(read.get.values()), 1)
+        if share > min(sizes) / sum(sizes) / 4:  # these may be all rows of one file
+            check_encoding(job.spark, unit.input, files)
+        counts = {"rows": +Counter(read.get), "unfit": +Counter(unfit.get)}
+        return counts | {"schema": scored.schema.jsonValue()}
+
+    read = partial(read_files, job.spark, unit.input)
+    return without_corrupt(write, unit.files, read, {}, "stop") or {}
+
+
+def _spread(job: Job, unit: Unit, rows: DataFrame, limit: int | None) -> DataFrame:
+    """Limits the rows, and spreads them over the cores if the files are too few or too large."""
+    parts = unit.input.pieces(unit.files)
+    if limit is not None:
+        rows, parts = rows.limit(limit), 1
+    if parts < 2 * cores(job.spark) and sum(file.size for file in unit.files) > SPREAD_BYTES:
+        return rows.repartition(4 * cores(job.spark))
+    return rows
+
+
+def _deciding(job: Job) -> dict[str, Any]:
+    """Returns what decides the result of a run, for a message about what has changed."""
+    return {
+        "signature": job.scorer.signature,
+        "min_characters": job.settings.min_characters,
+        "max_characters": job.settings.max_characters,
+        "limit": job.limit,
+        "inputs": [
+            source.settings.model_dump()
+            | {"files": len(source.files), "bytes": sum(file.size for file in source.files)}
+            for source in job.inputs
+        ],
+    }
+
+
+def _fingerprint(job: Job, unit: Unit, left: int | None) -> str:
+    """Returns a digest of what decides a unit's result. left: rows left of the limit."""
+    files = [[f.uri, f.size, round(f.modified.timestamp() * 1000)] for f in unit.files]
+    parts = {
+        "files": files,
+        "input": unit.input.settings.model_dump(),
+        "signature": job.scorer.signature,
+        "characters": [job.settings.min_characters, job.settings.max_characters],
+        "limit": left,
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def scored_rows(rows: DataFrame, score: Callable[..., Column]) -> DataFrame:
+    """Adds the columns of gaixie.udfs.spark.SCORED_FIELDS to rows of read_files."""
+    extra = [name for name in rows.columns if name not in ("source", "paraphrase", "origin")]
+    scored = rows.withColumn("_scored", score("source", "paraphrase", "origin"))
+    reason = F.coalesce(line_fault(), F.col("_scored.reason"))
+    return scored.select(
+        reason.isNull().alias("fit"),
+        reason.alias("reason"),
+        F.col("_scored.pair_id"),
+        "source",
+        "paraphrase",
+        *[F.col(f"_scored.{name}") for name in (*FEATURES, *OUTPUTS)],
+        "origin",
+        *[F.col(f"`{name}`") for name in extra],
+    )
+
+
+def _counts_by(name: str, values: Iterable[str]) -> list[Column]:
+    """Counts the rows that hold each of the values in a column."""
+    return [F.count_if(F.col(name) == value).alias(value) for value in values]

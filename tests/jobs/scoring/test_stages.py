@@ -1,0 +1,77 @@
+"""Cut points must give the stages that a sort of the pairs gives, and warn of empty stages."""
+
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gaixie.jobs.scoring.settings import Cuts
+from gaixie.jobs.scoring.stages import Cells, count_cells, cut_stages, warnings_of
+from gaixie.udfs.spscore.stages import SCORE_BINS, stage
+
+UNIT = st.floats(0, 1, width=32)
+PAIRS = st.lists(st.tuples(UNIT, UNIT), min_size=1, max_size=300)
+SHARES = st.lists(st.floats(0, 1), min_size=3, max_size=3).map(sorted)
+
+
+def cells_of(scores: np.ndarray, held: np.ndarray) -> Cells:
+    bins = np.floor(scores.astype(np.float64) * SCORE_BINS + 0.5).astype(int)
+    return Counter(("llm", int(place), bool(low)) for place, low in zip(bins, held, strict=True))
+
+
+@given(PAIRS, SHARES, UNIT)
+def test_stages_by_quantiles(pairs, shares, least):
+    """Among pairs that keep the least meaning, a higher score must never get a lower stage, and each
+    share must lie below its cut point; no other pair may be in stages 2 and 3."""
+    scores, meaning = np.array(pairs, np.float32).T
+    held = meaning < np.float32(least)
+    rule = Cuts(quantiles=tuple(shares), min_meaning=least)
+    found = cut_stages(cells_of(scores, held), {"llm": rule})
+    cuts = found.cuts["llm"]
+    stages = stage(scores, cuts, meaning, least)
+    assert not (stages[held] > 1).any()
+    kept, of_kept = scores[~held], stages[~held]
+    order = np.argsort(kept, kind="stable")
+    assert (np.diff(of_kept[order]) >= 0).all()
+    if not len(kept):
+        assert np.isnan(cuts).all()
+        return
+    bins = np.floor(kept.astype(np.float64) * SCORE_BINS + 0.5)
+    for share, cut in zip(shares, cuts, strict=True):
+        below = (kept < np.float32(cut)).mean()
+        assert below >= min(share, 1 - (bins == bins.max()).mean()) - 1e-9 or share == 0
+        # No more than the pairs of one bin, a ten-thousandth wide, are too many.
+        at_cut = bins == bins[kept < np.float32(cut)].max() if below else bins < 0
+        assert below - at_cut.mean() < share or below == 0
+    counts = {number: pairs for (_, number), pairs in found.counts().items()}
+    assert counts == Counter(stages.tolist())
+
+
+def test_scores_are_cut_points_as_given():
+    rule = Cuts(scores=(0.2, 0.5, 0.9), min_meaning=0.8)
+    assert cut_stages(Cells(), {"llm": rule}).cuts == {"llm": [0.2, 0.5, 0.9]}
+
+
+def test_cells_of_a_table(spark):
+    table = pd.DataFrame({"origin": ["llm", "llm", "human"], "spscore": [0.5, 0.5, 0.25]})
+    table["meaning"] = np.array([0.4, 0.6, 0.4], np.float32)
+    cuts = {"llm": Cuts(min_meaning=0.5), "human": Cuts(min_meaning=0.3)}
+    cells = count_cells(spark.createDataFrame(table), cuts)
+    assert cells == {("llm", 5000, True): 1, ("llm", 5000, False): 1, ("human", 2500, False): 1}
+
+
+@pytest.mark.parametrize(
+    ("counts", "thin"),
+    [
+        ({0: 40, 1: 20, 2: 20, 3: 20}, []),
+        ({0: 0, 1: 997, 2: 3, 3: 0}, [2, 3]),
+        ({0: 0, 1: 0, 2: 0, 3: 0}, []),
+    ],
+)
+def test_a_stage_with_almost_no_pairs_gets_a_warning(counts, thin):
+    lines = [*warnings_of({"parallel": counts})]
+    assert [int(line.split()[1]) for line in lines] == thin
+    assert all("cuts.parallel" in line for line in lines)

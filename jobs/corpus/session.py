@@ -27,7 +27,7 @@ MASTERS = {"local": "local", "spark": "standalone", "yarn": "yarn", "k8s": "kube
 """Maps how a master's address begins to its settings file."""
 
 
-def start_session(name: str, uris: Iterable[str] = (), table: bool = False) -> SparkSession:
+def start_session(name: str, uris: Iterable[str] = ()) -> SparkSession:
     """Starts the session of a job that reads and writes uris, and waits for it; see
     begin_session."""
     with begin_session(name, uris) as wait:
@@ -36,7 +36,7 @@ def start_session(name: str, uris: Iterable[str] = (), table: bool = False) -> S
 
 @contextmanager
 def begin_session(
-    name: str, uris: Iterable[str] = (), small: bool = False, table: bool = False
+    name: str, uris: Iterable[str] = (), small: bool = False
 ) -> Iterator[Callable[[], SparkSession]]:
     """Starts a session in a thread, and yields the function that waits for it.
 

@@ -56,7 +56,11 @@ def run(score, tmp_path_factory):
         {"path": str(folder / "again.csv"), "origin": "llm"},
         {"path": str(folder / "again.csv"), "origin": "human"},
     ]
-    cuts = {origin: {"scores": [0.48 + k / 100, 0.6, 0.7]} for k, origin in enumerate(ORIGINS)}
+    cuts = {
+        origin: {"scores": [0.48 + k / 100, 0.6, 0.7], "min_meaning": 0.75}
+        for k, origin in enumerate(ORIGINS)
+        if origin != "human"  # by quantiles
+    }
     config = write_config(folder / "score.yaml", inputs=inputs, cuts=cuts)
     run = score(folder / "out", "--config", config)
     assert run.code == 0, run.stderr
@@ -118,16 +122,24 @@ def test_scores_are_a_plain_recomputation(run, model):
 
 
 def test_stages_follow_score_and_origin(run):
-    cuts = run.manifest["cuts"]
+    held_back = 0
     for origin, rows in run.scored.groupby("origin"):
-        assert cuts[origin] == run.manifest["settings"]["cuts"][origin]["scores"]
-        least = run.manifest["min_meaning"][origin]
-        assert least == run.manifest["settings"]["cuts"][origin]["min_meaning"]
+        cuts, least = run.manifest["cuts"][origin], run.manifest["min_meaning"][origin]
+        rule = run.manifest["settings"]["cuts"][origin]
+        assert least == rule["min_meaning"]
         scores, meaning = rows["spscore"].to_numpy(), rows["meaning"].to_numpy()
-        expected = stage(scores, cuts[origin], meaning, least)
+        kept = scores[meaning >= least]
+        for cut, score, share in zip(
+            cuts, rule["scores"] or cuts, rule["quantiles"] or [None] * 3, strict=True
+        ):
+            assert cut == score
+            if share is not None:
+                assert (kept < cut).mean() == pytest.approx(share, abs=1.5 / len(kept))
+        expected = stage(scores, cuts, meaning, least)
         assert rows["stage"].tolist() == expected.tolist()
-        if least:  # otherwise the floor would be untested
-            assert (expected < stage(scores, cuts[origin])).any()
+        held_back += (expected < stage(scores, cuts)).sum()
+    assert held_back
+    assert run.manifest["settings"]["cuts"]["human"]["quantiles"] == [0.4, 0.6, 0.8]
     assert set(run.scored["stage"]) == set(STAGES)
 
 

@@ -11,10 +11,9 @@ from pathlib import Path
 
 from gaixie.training.data.corpus import Corpus
 from gaixie.training.loop.run import Run
-from gaixie.training.modeling.generator import Decoding
 from gaixie.training.modeling.paraphraser import Paraphraser
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
-from gaixie.training.settings import load_settings
+from gaixie.training.settings import Decoding, load_settings
 from gaixie.training.tokenize_text import CONFIG as ENTITIES
 from gaixie.udfs.text import entities
 from gaixie.udfs.text.segmenters import load_segmenter

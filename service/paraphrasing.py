@@ -122,8 +122,9 @@ def trained(folder: str) -> Writer:
 
     Raises OSError or ValueError, in one line, if it cannot be loaded.
     """
-    from gaixie.training.modeling.generator import Decoding, Generator
+    from gaixie.training.modeling.generator import Generator
     from gaixie.training.modeling.model import load_model
+    from gaixie.training.settings import Decoding
 
     generator = Generator(*load_model(folder))
 

@@ -87,9 +87,8 @@ PACKAGES = {
     "training": {
         "data": {"modeling"},
         "modeling": {"data"},
-        "loop": {"data", "modeling", "cards"},
+        "loop": {"data", "modeling"},
         "evaluation": {"modeling"},
-        "cards": {"loop", "modeling"},  # from loop only how a log is read
     },
     "service": {"browsing": set()},
     "research": {

@@ -32,8 +32,8 @@ import torch
 from pydantic import Field
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from gaixie.training.modeling.prompt import DEGREES, TONES, prompt
 from gaixie.training.modeling.trimming import trim
-from gaixie.training.prompt import DEGREES, TONES, prompt
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.options import add_command, options_of

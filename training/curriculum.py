@@ -25,7 +25,6 @@ import sys
 from typing import Literal
 
 from pydantic import Field
-from transformers.utils.logging import disable_progress_bar
 
 from gaixie.training.loop.run import Run
 from gaixie.training.settings import load_settings
@@ -53,7 +52,6 @@ def main(argv: list[str] | None = None) -> int:
     parser = make_parser("curriculum.py", __doc__)
     add_command(parser, Command)
     command = options_of(Command, parser.parse_args(argv))
-    disable_progress_bar()
 
     def work() -> int:
         run = Run(load_settings(command.config, command.set))

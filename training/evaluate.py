@@ -48,8 +48,8 @@ from gaixie.training.evaluation.systems import (
     read_table,
     split_name,
 )
-from gaixie.training.modeling.generator import Decoding
-from gaixie.training.modeling.paraphraser import Paraphraser, Ranking
+from gaixie.training.modeling.paraphraser import Paraphraser
+from gaixie.training.settings import Decoding, Ranking
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.metrics.references import Resamples
 from gaixie.udfs.storage.options import add_command, options_of

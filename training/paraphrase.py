@@ -30,10 +30,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from gaixie.training.settings import Decoding, Ranking
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.paraphrase.endpoint import Endpoint
 from gaixie.udfs.paraphrase.paraphraser import DEGREES, Paraphraser, Wanted
 from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.storage.options import add_command, options_of
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.text_tables import (
     READ,
@@ -109,10 +111,7 @@ def _load(args: argparse.Namespace) -> tuple[Write, pa.Schema]:
 
 
 def _load_model(args: argparse.Namespace) -> tuple[Write, pa.Schema]:
-    from gaixie.training.modeling.generator import Decoding  # loads PyTorch
-    from gaixie.training.modeling.paraphraser import Paraphraser as Trained
-    from gaixie.training.modeling.paraphraser import Ranking
-    from gaixie.udfs.storage.options import options_of
+    from gaixie.training.modeling.paraphraser import Paraphraser as Trained  # loads PyTorch
 
     code = args.tone or (str(args.degree) if args.degree else "")
     decoding, ranking = options_of(Decoding, args, code=code), options_of(Ranking, args)
@@ -186,22 +185,9 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--column", default="source", help="column of the sentences in a table (%(default)s)")
     output = f"{', '.join(WRITTEN)}, complete once all is done; standard output if not given"
     add("--output", default=STANDARD, metavar="FILE", help=output)
-    group = parser.add_argument_group("how a trained model writes").add_argument
-    group(
-        "--beams", type=positive, default=4, metavar="N", help="beams of the search (%(default)s)"
-    )
-    group("--draws", type=int, default=0, metavar="N", help="draw so many instead (%(default)s)")
-    group("--temperature", type=float, default=0.7, metavar="X", help="of draws (%(default)s)")
-    group("--max-new-tokens", type=positive, metavar="N", help="of a paraphrase")
-    group("--batch-size", type=positive, default=32, metavar="N", help="at once (%(default)s)")
-    ranks = "what ranks candidates (%(default)s)"
-    group("--rank-by", choices=["spscore", "model"], default="spscore", help=ranks)
-    meaning = "least judged meaning, 0 to 1, of what does not rank last (%(default)s)"
-    group("--min-meaning", type=float, default=0.0, metavar="X", help=meaning)
-    group("--tier", default="core", help="of SPScore-zh: paper, core, full (%(default)s)")
-    group("--device", default="auto", help="auto (the GPU if there is one), cpu, cuda:1")
-    precisions = ["float32", "bfloat16"]
-    group("--precision", choices=precisions, default="float32", help="of weights (%(default)s)")
+    group = parser.add_argument_group("how a trained model writes")
+    add_command(group, Decoding, leave_out=("seed", "code"))
+    add_command(group, Ranking)
     return parser.parse_args(argv)
 
 

@@ -1,13 +1,12 @@
-"""Loads the settings of training/curriculum.py, and checks them before it starts.
-
-The command line overrides the YAML file; conf/curriculum.yaml explains every key.
-"""
+"""Settings of training/curriculum.py, which conf/curriculum.yaml explains, and of writing
+paraphrases."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.storage import settings as settings_io
 from gaixie.udfs.storage.settings import Strict
@@ -208,6 +207,45 @@ class Settings(Strict):
             decisive = {k: v for k, v in arguments.items() if k not in DECIDES_NOTHING}
             values[f"stages.{number}"] = decisive | self.pairs(number).model_dump()
         return values
+
+
+@dataclass(frozen=True, config=ConfigDict(use_attribute_docstrings=True))
+class Decoding:
+    """How candidates are made. Raises ValueError for a value that is out of its range."""
+
+    beams: int = Field(default=4, ge=1)
+    """Beams of the search, each of which is a candidate."""
+    draws: int = Field(default=0, ge=0)
+    """Candidates to draw instead of searching."""
+    top_p: float = Field(default=0.95, gt=0, le=1)
+    """Probability mass of the nucleus of draws (Holtzman et al. 2020)."""
+    temperature: float = Field(default=0.7, gt=0)
+    """Temperature of draws; a lower one draws likelier candidates."""
+    seed: int = 0
+    """Seed of all draws of one call."""
+    code: str = ""
+    """A control code that the model has learned, see training/modeling/prompt.py."""
+    max_new_tokens: int | None = Field(default=None, ge=1)
+    """Limit of a paraphrase; without it, twice its source's tokens, rounded up to a multiple of
+    32."""
+    batch_size: int = Field(default=32, ge=1)
+    """Sentences at once; each takes the memory of all its beams or draws."""
+
+
+@dataclass(frozen=True, config=ConfigDict(use_attribute_docstrings=True))
+class Ranking:
+    """What decides the order of a source's candidates, and where the model runs."""
+
+    rank_by: Literal["spscore", "model"] = "spscore"
+    """What ranks a sentence's candidates: SPScore-zh, or the order in which the model wrote."""
+    min_meaning: float = Field(default=0.0, ge=0, le=1)
+    """With spscore: candidates whose judged meaning, 0 to 1, is below this rank last."""
+    tier: str = "core"
+    """Tier of SPScore-zh: paper, core, full, or a model's folder."""
+    device: str = "auto"
+    """Device: auto (the GPU if there is one), cpu, cuda:1."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Type of weights and computation."""
 
 
 def load_settings(path: str, assignments: list[str]) -> Settings:

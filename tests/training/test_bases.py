@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config, Qwen2
 from transformers import PreTrainedTokenizerFast as FastTokenizer
 
 from gaixie.training import bases
-from gaixie.training.prompt import prompt
+from gaixie.training.modeling.prompt import prompt
 
 SENTENCES = ["今天天气很好，我们去公园看花。", "他昨天在图书馆看书。"]
 

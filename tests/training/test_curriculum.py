@@ -26,9 +26,10 @@ from tiny_run import MODEL, settings, write_run, write_settings, write_tokenizer
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from gaixie.training import curriculum
-from gaixie.training.modeling.generator import Decoding, Generator
+from gaixie.training.loop.stage import training_arguments
+from gaixie.training.modeling.generator import Generator
 from gaixie.training.modeling.model import load_model
-from gaixie.training.settings import Settings, load_settings
+from gaixie.training.settings import Decoding, Settings, load_settings
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = "training/curriculum.py"
@@ -399,3 +400,10 @@ def test_the_settings_that_ship_are_the_defaults():
     apart = {"tokenizer", "output", "trainer"}
     assert shipped.model_dump(exclude=apart) == defaults.model_dump(exclude=apart)
     assert shipped.arguments(1) == defaults.arguments(1) | {"bf16": "auto"}
+
+
+@pytest.mark.parametrize("path", ["conf/paraphraser.yaml", "examples/demo-train.yaml"])
+def test_other_settings_that_ship_are_valid(path):
+    found = load_settings(str(ROOT / path), [])
+    assert {*found.arguments(1)} >= {"max_steps", "eval_steps", "learning_rate"}
+    training_arguments(found, 1)

@@ -231,7 +231,7 @@ def test_the_report(tmp_path, pairs, capsys):
     result = run(tmp_path, *line)
     out = capsys.readouterr().out
     assert "person" in out
-    assert "SPScore-zh ↑" in out
+    assert "## SPScore-zh" in out
     text = (tmp_path / "out/evaluation.md").read_text("utf-8")
     for measure in result["measures"]:
         assert measure["signature"] in text

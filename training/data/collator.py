@@ -10,8 +10,8 @@ from zlib import crc32
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
+from gaixie.training.modeling.prompt import degree, prompt
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
-from gaixie.training.prompt import degree, prompt
 
 IGNORED = -100
 """The label that a loss ignores."""
@@ -24,7 +24,7 @@ class Collator:
     """Encodes pairs as int64 tensors of shape (pairs, longest), padded on the right.
 
     labels: the token that a model must predict at each place, IGNORED elsewhere. A causal model
-    reads the prompt (training/prompt.py) and the paraphrase in input_ids; a sequence-to-sequence
+    reads the prompt (training/modeling/prompt.py) and the paraphrase in input_ids; a sequence-to-sequence
     model reads the source in input_ids and the labels, moved by one place, in decoder_input_ids.
 
     start: the token that a decoder begins with; None for a causal model. codes: Data.codes.

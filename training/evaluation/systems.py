@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from gaixie.training.modeling.generator import SPACE_BESIDE_CHINESE, Decoding, has_text
-from gaixie.training.modeling.paraphraser import Paraphraser, Ranking
+from gaixie.training.modeling.generator import SPACE_BESIDE_CHINESE, has_text
+from gaixie.training.modeling.paraphraser import Paraphraser
+from gaixie.training.settings import Decoding, Ranking
 from gaixie.udfs.command_line import say
 from gaixie.udfs.metrics.encoder import model_signature
 from gaixie.udfs.storage.progress import Progress

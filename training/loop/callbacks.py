@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rich.console import Console
 from transformers import TrainerCallback, TrainerState
 
 from gaixie.training.loop import controller
@@ -24,6 +25,7 @@ from gaixie.training.loop.controller import CONTINUE, SAVE_BEST, Decision, State
 from gaixie.training.settings import ControllerSettings
 from gaixie.udfs.command_line import say
 from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.progress import Progress
 
 COMPLETE = "COMPLETE"
 """A file that every process's part of a checkpoint precedes, here and in a store."""
@@ -61,6 +63,7 @@ class Curriculum(TrainerCallback):
         self.stopped = False
         """Whether the training ended because of SIGTERM; the same on all processes."""
         self._told = False
+        self._shown: Progress | None = None
         self._started = time.monotonic()
         # At SIGTERM, accelerate launch ends without telling a single process, which must notice it.
         self._launcher = os.getppid() if "ACCELERATE_MIXED_PRECISION" in os.environ else None
@@ -69,6 +72,14 @@ class Curriculum(TrainerCallback):
         before = [line["eval_seconds"] for line in state.log_history if "eval_seconds" in line]
         self._started = time.monotonic() - (before[-1] if before else 0.0)
         signal.signal(signal.SIGTERM, self._on_sigterm)
+        console = Console(stderr=True, quiet=not state.is_world_process_zero, soft_wrap=True)
+        done = state.global_step
+        self._shown = Progress(f"stage {self.stage}", args.max_steps, "steps", console, done)
+
+    def close(self) -> None:
+        """Ends the progress display."""
+        if self._shown:
+            self._shown.close()
 
     def _on_sigterm(self, *_: Any) -> None:
         self._told = True
@@ -103,6 +114,9 @@ class Curriculum(TrainerCallback):
                 f"stage {self.stage}, step {state.global_step}: the loss is {logs['loss']}; all "
                 "checkpoints are older; try a lower learning_rate or max_grad_norm"
             )
+        if self._shown:
+            shown = f"step {state.global_step:,}, loss {logs['loss']:.4f}"
+            self._shown.update(state.global_step, shown)
         names = ("loss", "learning_rate", "grad_norm")
         self._append("log.jsonl", state, {name: logs[name] for name in names if name in logs})
 

@@ -16,8 +16,8 @@ from accelerate import PartialState
 from accelerate.state import AcceleratorState
 from transformers import TrainerState
 from transformers.trainer_callback import PrinterCallback
+from transformers.utils.logging import disable_progress_bar
 
-from gaixie.training.card import write_plain_card
 from gaixie.training.data.collator import Collator
 from gaixie.training.data.corpus import Corpus
 from gaixie.training.data.pairs import PairFile, stage_pairs, write_table
@@ -31,6 +31,7 @@ from gaixie.training.loop.callbacks import (
     is_over,
     send_folder,
 )
+from gaixie.training.loop.card import write_plain_card
 from gaixie.training.loop.stage import StageTrainer, training_arguments
 from gaixie.training.modeling.model import (
     build_model,
@@ -42,6 +43,7 @@ from gaixie.training.settings import ControllerSettings, Settings
 from gaixie.udfs.command_line import say
 from gaixie.udfs.metrics import load_metric
 from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.local_copy import fetch
 from gaixie.udfs.storage.text_tables import read_columns
 
 STOPPED = 128 + signal.SIGTERM
@@ -52,6 +54,7 @@ class Run:
     """A run. The constructor reads and checks all settings before anything is written."""
 
     def __init__(self, settings: Settings):
+        disable_progress_bar()  # transformers shows one for each file that it reads or writes
         self.settings, self.output = settings, Path(settings.output)
         data = settings.data
         self.corpus = Corpus(data.uri, data.validation, data.test, data.split_seed)
@@ -148,15 +151,10 @@ class Run:
         whole = [name.removesuffix(f"/{COMPLETE}") for name in names if name.endswith(COMPLETE)]
         for folder in sorted(whole, key=lambda name: (len(name), name)):
             here = self.output / folder
-            if here.exists() or (here.parent / "model").exists():
-                continue
-            part = here.parent / f".part-{here.name}"
-            shutil.rmtree(part, ignore_errors=True)
-            for name in names:
-                if name.startswith(f"{folder}/"):
-                    target = part / name[len(folder) + 1 :]
-                    storage.copy(storage.join(mirror, name), str(target))
-            part.rename(here)
+            if not here.exists() and not (here.parent / "model").exists():
+                part = fetch(storage.join(mirror, folder), self.output / ".fetched")
+                here.parent.mkdir(parents=True, exist_ok=True)
+                part.rename(here)
 
     def _file(self, stage: int, split: str) -> Path:
         return self.output / f"pairs/stage-{stage}-{split}.arrow"
@@ -213,6 +211,7 @@ class Run:
                 trainer.train(resume_from_checkpoint=str(saved[-1]) if saved else None)
             finally:
                 signal.signal(signal.SIGTERM, handler)
+                curriculum.close()
                 saver.close()
         if curriculum.stopped and not is_over(decide(limits, stage, trainer.state.log_history)):
             if self.main:

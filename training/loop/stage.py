@@ -22,8 +22,8 @@ from transformers import EvalPrediction, Trainer, TrainingArguments
 
 from gaixie.training.data.collator import IGNORED
 from gaixie.training.data.pairs import LikeLengths, PairFile, lengths
-from gaixie.training.modeling.generator import Decoding, Generator
-from gaixie.training.settings import Settings
+from gaixie.training.modeling.generator import Generator
+from gaixie.training.settings import Decoding, Settings
 from gaixie.udfs.metrics import Metric, Pairs
 
 SAMPLES = 3

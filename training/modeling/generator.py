@@ -17,41 +17,17 @@ from itertools import groupby
 from typing import Any
 
 import torch
-from pydantic import ConfigDict, Field
-from pydantic.dataclasses import dataclass
 
 from gaixie.training.data.collator import causal_prompts, padded, with_code
 from gaixie.training.modeling.entity_constraint import EntityConstraint
 from gaixie.training.modeling.model import end_tokens
 from gaixie.training.modeling.tokenizer import ENTITIES, EntityAlignedTokenizer
+from gaixie.training.settings import Decoding
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.punctuation import restore
 
 LENGTH_STEP = 16
 """Source lengths are rounded up to a multiple of this before they set the limit of new tokens."""
-
-
-@dataclass(frozen=True, config=ConfigDict(use_attribute_docstrings=True))
-class Decoding:
-    """How candidates are made. Raises ValueError for a value that is out of its range."""
-
-    beams: int = Field(default=4, ge=1)
-    """Beams of the search, each of which is a candidate."""
-    draws: int = Field(default=0, ge=0)
-    """Candidates to draw instead of searching."""
-    top_p: float = Field(default=0.95, gt=0, le=1)
-    """Probability mass of the nucleus of draws (Holtzman et al. 2020)."""
-    temperature: float = Field(default=0.7, gt=0)
-    """Temperature of draws; a lower one draws likelier candidates."""
-    seed: int = 0
-    """Seed of all draws of one call."""
-    code: str = ""
-    """A control code that the model has learned, see training/prompt.py."""
-    max_new_tokens: int | None = Field(default=None, ge=1)
-    """Limit of a paraphrase; without it, twice its source's tokens, rounded up to a multiple of
-    32."""
-    batch_size: int = Field(default=32, ge=1)
-    """Sentences at once; each takes the memory of all its beams or draws."""
 
 
 class Generator:

@@ -11,34 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from pydantic import ConfigDict, Field
-from pydantic.dataclasses import dataclass
 
 from gaixie.training.modeling.entities_kept import ENTITIES, entities_kept
-from gaixie.training.modeling.generator import Decoding, Generator
+from gaixie.training.modeling.generator import Generator
 from gaixie.training.modeling.model import load_model
+from gaixie.training.settings import Decoding, Ranking
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.text.entities import EntityFinder, load_settings
 from gaixie.udfs.text.normalise import normalise
-
-
-@dataclass(frozen=True, config=ConfigDict(use_attribute_docstrings=True))
-class Ranking:
-    """What decides the order of a source's candidates, and where the model runs."""
-
-    rank_by: Literal["spscore", "model"] = "spscore"
-    """What ranks a sentence's candidates: SPScore-zh, or the order in which the model wrote."""
-    min_meaning: float = Field(default=0.0, ge=0, le=1)
-    """With spscore: candidates whose judged meaning, 0 to 1, is below this rank last."""
-    tier: str = "core"
-    """Tier of SPScore-zh: paper, core, full, or a model's folder."""
-    device: str = "auto"
-    """Device: auto (the GPU if there is one), cpu, cuda:1."""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    """Type of weights and computation."""
 
 
 class Ranked(NamedTuple):

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from gaixie.training.prompt import DEGREES
+from gaixie.training.modeling.prompt import DEGREES
 from gaixie.udfs.text.entities import EntitySettings
 from gaixie.udfs.text.normalise import NORMALISATION
 from gaixie.udfs.text.segmenters import load_segmenter

@@ -9,9 +9,9 @@ from transformers import AutoTokenizer
 
 from gaixie.training.data.collator import IGNORED, Collator, padded
 from gaixie.training.loop.stage import count_right, token_loss
+from gaixie.training.modeling.prompt import degree
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.vocabulary import EOS
-from gaixie.training.prompt import degree
 from gaixie.training.tokenize_text import CONFIG
 from gaixie.udfs.text.entities import load_settings
 

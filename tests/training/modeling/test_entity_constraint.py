@@ -7,8 +7,9 @@ import torch
 from tiny_seq2seq import tiny_seq2seq
 
 from gaixie.training.modeling.entity_constraint import EntityConstraint
-from gaixie.training.modeling.generator import Decoding, Generator
+from gaixie.training.modeling.generator import Generator
 from gaixie.training.modeling.model import load_model
+from gaixie.training.settings import Decoding
 
 END, DATE, MONEY, TITLE, WORD = 2, 5, 6, 7, 8
 """A vocabulary of 10 tokens; 5 to 7 are indexed entities."""

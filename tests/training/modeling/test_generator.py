@@ -8,10 +8,11 @@ from tiny_causal import tiny_causal
 from tiny_seq2seq import POSITIONS, tiny_seq2seq
 from transformers import AutoTokenizer
 
-from gaixie.training.modeling.generator import Decoding, Generator
+from gaixie.training.modeling.generator import Generator
 from gaixie.training.modeling.model import load_model
-from gaixie.training.modeling.paraphraser import Paraphraser, Ranked, Ranking
-from gaixie.training.prompt import prompt
+from gaixie.training.modeling.paraphraser import Paraphraser, Ranked
+from gaixie.training.modeling.prompt import prompt
+from gaixie.training.settings import Decoding, Ranking
 
 COPIED = "我们在公园看书"
 PAIRS = [

@@ -4,8 +4,9 @@
       --text-column translations_zh --output s3a://bucket/pairs/wmt
   python jobs/build_pairs.py parallel --human a.zh --machine a.mt.zh --foreign a.en --output out
   python jobs/build_pairs.py back-translation --input zh.tsv --model m2m100 --pivot ar --output out
-  python jobs/build_pairs.py llm --input text.parquet --model gpt-4o-mini --max-cost 20 --output out
-  python jobs/score_corpus.py --input out/pairs --origin-column origin --output scored
+  python jobs/build_pairs.py llm --input text.parquet --model qwen \\
+      --base-url http://127.0.0.1:8000/v1 --output out
+  python jobs/score_corpus.py --input out --origin-column origin --output scored
 
   versions          pairs any two Chinese versions of one foreign sentence
   parallel          pairs a human with a machine translation; --translator makes the machine one
@@ -21,8 +22,7 @@ Writes
   OUTPUT/pairs/*.parquet                 source, paraphrase, origin, group, and the lineage:
                                          method, model, version, parameters
   OUTPUT/quarantine/reason=…/*.parquet   what no pair uses, and why
-  OUTPUT/clusters, OUTPUT/references     cluster only: input of the next month; sources with
-                                         several references
+  OUTPUT/clusters                        cluster only: input of the next month
   OUTPUT/manifest.json                   counts and settings; written last
 
 The job fails unless sentences (parallel: rows) read = in pairs + in quarantine. A killed job starts
@@ -33,25 +33,15 @@ from __future__ import annotations
 
 import sys
 
-from gaixie.jobs.corpus.early import check_local_files, check_local_inputs
-from gaixie.jobs.corpus.paths import check_apart
-from gaixie.jobs.pairs.settings import BuildSettings, assignments, load_settings, parse
+from gaixie.jobs.pairs.build import build_pairs
+from gaixie.jobs.pairs.settings import load_method, make_parser
 from gaixie.udfs.command_line import run_command
 
 
 def main(argv: list[str] | None = None) -> int:
-    args = parse(argv, __doc__)
-    given = {name: getattr(args, name, None) for name in BuildSettings.model_fields}
-    settings, method = load_settings(args.config, given, assignments(args))
-    check_apart(settings.folder, settings.paths)
-    check_local_files(settings.moses.values())
-    if settings.tmx:
-        check_local_files([str(settings.input)])
-    elif settings.input:
-        check_local_inputs([settings.table()])
-    from gaixie.jobs.pairs.build import build_pairs  # imported late: it takes a second
-
-    return build_pairs(settings, method, args.limit, args.resume, args.take_over, args.dry_run)
+    args = make_parser(__doc__).parse_args(argv)
+    method = load_method(args)
+    return build_pairs(args.method, method, args.limit, args.resume, args.take_over, args.dry_run)
 
 
 if __name__ == "__main__":

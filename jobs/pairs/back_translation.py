@@ -8,70 +8,77 @@ Source: *Chinese Sentence Paraphrasing*, section 3.2: m2m100, through Arabic.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
+from pyspark.sql import DataFrame
 
-from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.method import Group, Option
-from gaixie.jobs.pairs.translation import CHINESE, Step, Translating, TranslationSettings
-from gaixie.jobs.pairs.writing import Written
+from gaixie.jobs.corpus.settings import Origin, Uri
+from gaixie.jobs.pairs.method import Candidate, FromSentences
+from gaixie.jobs.pairs.pieces import Write
+from gaixie.jobs.pairs.translation import CHINESE, Direction, Translating
 
 if TYPE_CHECKING:
-    from gaixie.jobs.pairs.settings import BuildSettings
+    from gaixie.jobs.pairs.build import Build
 
 
-class BackTranslationSettings(Group):
-    """back_translation in conf/pairs.yaml."""
+class ThereAndBack(FromSentences, Translating):
+    """A method that translates Chinese sentences and translates the result back."""
 
-    pivots: Annotated[tuple[str, ...], Option("pivot")] = Field(default=("ar",), min_length=1)
-    """languages to translate through, a candidate for each; default ar"""
-    samples: int = Field(default=1, ge=1)
-    """candidates for each pivot; more than 1 needs translation.sample"""
+    model: Uri
+    """the translator: a folder or a name"""
+    model_version: str | None = None
+    """its version, to record in the lineage; by default a digest"""
+    origin: Origin = "back_translation"
+    """parallel | back_translation | llm | human"""
+
+    def lineage(self) -> tuple[str | None, str | None]:
+        return self.model, self.model_version or self.digests()
+
+    def make(self, build: Build, fit: DataFrame) -> DataFrame:
+        return self.write(build, fit, self.open_writer)
+
+    def open_writer(self) -> Write:
+        return self.candidates
+
+    def candidates(self, sentences: Sequence[str]) -> Iterable[Candidate]:
+        """Yields candidates of each sentence."""
+        raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class BackTranslation(Translating):
-    """The method back-translation, and its writer."""
+class BackTranslation(ThereAndBack):
+    """The method back-translation."""
 
-    origin = "back_translation"
-    groups = ("back_translation", "translation")
-    decides = ("seed", *groups)
+    pivot: tuple[str, ...] = Field(("ar",), min_length=1)
+    """languages to translate through, a candidate for each"""
+    samples: int = Field(1, ge=1)
+    """candidates for each pivot; more than 1 needs --sample"""
 
-    model: str
-    seed: int
-    own: BackTranslationSettings
-    translation: TranslationSettings
-
-    @classmethod
-    def of(cls, settings: BuildSettings) -> BackTranslation:
-        own, translation = settings.back_translation, settings.translation
-        if not settings.model:
-            raise JobError("--model is missing: a folder, or a name in the Hugging Face cache")
-        if own.samples > 1 and not translation.sample:
-            raise JobError("back_translation.samples above 1 needs translation.sample")
-        if CHINESE in own.pivots:
-            raise JobError("--pivot zh: expected another language")
-        return cls(settings.model, settings.seed, own, translation)
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.samples > 1 and not self.sample:
+            raise ValueError("samples above 1 needs sample")
+        if CHINESE in self.pivot:
+            raise ValueError("pivot zh: expected another language")
+        return self
 
     @property
-    def steps(self) -> list[Step]:
-        return [step for pivot in self.own.pivots for step in self._way(pivot)]
+    def directions_of_models(self) -> list[Direction]:
+        return [direction for pivot in self.pivot for direction in self._there_and_back(pivot)]
 
-    def _way(self, pivot: str) -> tuple[Step, Step]:
-        ways = (CHINESE, pivot), (pivot, CHINESE)
-        there, back = (Step(self.model, self.translation, *way) for way in ways)
-        return there, back
+    def _there_and_back(self, pivot: str) -> tuple[Direction, Direction]:
+        there = self.direction(self.model, CHINESE, pivot)
+        return there, self.direction(self.model, pivot, CHINESE)
 
-    def write(self, sentences: Sequence[str]) -> Iterator[Written]:
-        for pivot, sample in product(self.own.pivots, range(self.own.samples)):
-            there, back = self._way(pivot)
+    def candidates(self, sentences: Sequence[str]) -> Iterable[Candidate]:
+        """Yields a candidate of each sentence for each pivot and sample."""
+        for pivot, sample in product(self.pivot, range(self.samples)):
+            there, back = self._there_and_back(pivot)
             made = there.translate(sentences, self.seed + sample)
             made = [item._replace(text=None) if item.reason else item for item in made]
             made = back.go_on(made, self.seed + sample)
-            told = {"pivot": pivot} | ({"sample": sample} if self.translation.sample else {})
+            differs = {"pivot": pivot} | ({"sample": sample} if self.sample else {})
             for sentence, (text, reason) in zip(sentences, made, strict=True):
-                yield Written(reason, sentence, text, told)
+                yield Candidate(reason, sentence, text, differs)

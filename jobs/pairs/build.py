@@ -1,314 +1,309 @@
-"""Builds pairs, from the lock of the output to its manifest."""
+"""Builds pairs by any method, from the lock of the output to its manifest.
+
+  input -> judged       the items, each with its group, or with the reason why no pair can use it
+        -> made         what the method makes of them: pairs, and leftovers with a reason
+        -> pairs, quarantine
+        -> manifest.json
+
+judged, made, and the tables that a method adds are in _work. A killed building that is resumed goes
+on after the last one that is finished.
+"""
 
 from __future__ import annotations
 
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from math import ceil
-from typing import Any, Literal
+from typing import Any
 
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from gaixie.jobs.corpus.accounts import escape_undecodable, written_files
-from gaixie.jobs.corpus.beside import interruptible
-from gaixie.jobs.corpus.early import SMALL_BYTES, local_bytes
-from gaixie.jobs.corpus.inputs import MALFORMED_LINE, line_fault
+from gaixie.jobs.corpus.accounts import escape_undecodable, observed, written_files
+from gaixie.jobs.corpus.files import check_apart
+from gaixie.jobs.corpus.inspection import SMALL_BYTES, find_inputs
 from gaixie.jobs.corpus.parquet import CHECKED, PARQUET, write_partitioned
 from gaixie.jobs.corpus.progress import progress
-from gaixie.jobs.corpus.publish import held, needs_spark, now
+from gaixie.jobs.corpus.publish import held, now
+from gaixie.jobs.corpus.reading import InputFiles, line_fault
 from gaixie.jobs.corpus.session import begin_session
-from gaixie.jobs.corpus.settings import Input
 from gaixie.jobs.corpus.steps import Steps
-from gaixie.jobs.corpus.storage import Storage
-from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.making import MADE, by_reason, judge_columns, make_pairs
+from gaixie.jobs.pairs.groups import by_reason, judge_columns
 from gaixie.jobs.pairs.method import Method
-from gaixie.jobs.pairs.read import Rows, open_input
-from gaixie.jobs.pairs.settings import BuildSettings
+from gaixie.jobs.pairs.read import lines_entries, open_table, read_lines
+from gaixie.udfs.command_line import UserError
+from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import NAME, PairsManifest
-from gaixie.udfs.storage.progress import Progress
-from gaixie.udfs.storage.storage import File
+from gaixie.udfs.storage.tables import MALFORMED_LINE
 
-Table = Literal["pairs", "quarantine", "clusters", "references"]
-PAIRS: Table = "pairs"
-QUARANTINE: Table = "quarantine"
-TABLES: tuple[Table, ...] = (PAIRS, QUARANTINE, "clusters", "references")
-"""Tables that an output may hold; only the method cluster has the last two."""
-WORK = "_work"
+TABLES = ("pairs", "quarantine", "clusters")
+"""Tables that an output may hold; only the method cluster has the last one."""
 
-SAMPLE = 10_000
-"""Rows that a dry run reads."""
-TRIED = 64
-"""Maximum sentences on which a dry run tries a model."""
-EXAMPLES = 3
-"""Pairs that a dry run shows."""
+TRIED = 100
+"""Rows that a dry run builds from by default."""
 
 
 def build_pairs(
-    settings: BuildSettings,
-    method: Method,
-    limit: int | None,
-    resume: bool,
-    take_over: bool,
-    dry_run: bool,
+    name: str, method: Method, limit: int | None, resume: bool, take_over: bool, dry_run: bool
 ) -> int:
     """Makes the pairs, publishes them, and returns the job's exit code.
 
-    limit: maximum rows to read. resume: continue what a killed process left. take_over: take the
-    lock of a process on another host. dry_run: say what would become of the first rows; write
-    nothing.
+    name: of the method. limit: maximum rows to read. resume: continue what a killed process left.
+    take_over: take the lock of a process on another host. dry_run: build from the first rows, show
+    some pairs, and delete everything.
     """
-    output = settings.folder
-    inputs = [Input(path=path, origin=settings.origin) for path in settings.paths]
-    small = local_bytes(inputs) < SMALL_BYTES
-    with begin_session("gaixie build_pairs", [output, *settings.paths], small) as wait:
-        builder = method.builder()  # while Java starts
-        method.check(dry_run)
-        spark = wait()
-    files = Storage(spark)
-    if _is_published(files, output, resume):
-        return 0
     if dry_run:
-        builder(spark, files, settings, method, limit).try_first_rows()
+        method = method.model_copy(update={"output": f"{method.folder}/_dry_run"})
+        limit, resume = limit or TRIED, False
+    output = method.folder
+    check_apart(output, method.paths)
+    found = None if method.lines else find_inputs([method.table()])[0]
+    sizes = [file.size for file in found.files] if found else []
+    lines = lines_entries(method.lines)
+    small = sum(sizes) + sum(entry.bytes for entry in lines) < SMALL_BYTES
+    with begin_session("gaixie build_pairs", [output, *method.paths], small) as wait:
+        method.check()
+        spark = wait()
+    if _is_published(output, resume):
         return 0
-    with held(output, take_over, files if needs_spark(output) else None) as lock:
-        if not _is_published(files, output, resume):
-            job = builder(spark, files, settings, method, limit)
-            job.check_lock = lock.check
-            job.start(resume)
-            job.judge()
-            job.make()
-            job.write_pairs()
-            job.write_quarantine()
-            job.publish()
+    with held(output, take_over) as lock, _cleared(output if dry_run else None):
+        if not _is_published(output, resume):
+            build = Build(spark, name, method, limit, found, lock.check)
+            build.start(resume)
+            build.judge()
+            build.make()
+            build.write_pairs()
+            build.write_quarantine()
+            build.publish()
+            if dry_run:
+                for row in build.read(f"{output}/pairs").limit(3).collect():
+                    print(f"  {row.source}\n  -> {row.paraphrase}")
+    if dry_run:
+        print("nothing was written")
     return 0
 
 
-def row_count(name: str) -> Column:
-    """Returns a column that counts the rows, under a name."""
-    return F.count(F.lit(1)).alias(name)
+@contextmanager
+def _cleared(folder: str | None) -> Iterator[None]:
+    """Deletes what is in a folder, except its lock, when the block ends."""
+    try:
+        yield
+    finally:
+        for name in storage.children(folder) if folder else ():
+            if name != "_lock":
+                storage.delete(f"{folder}/{name}")
 
 
-def _is_published(files: Storage, output: str, resume: bool) -> bool:
+def _is_published(output: str, resume: bool) -> bool:
     """Returns whether nothing is left to do.
 
-    Raises JobError if other pairs are published there, or if the folder has tables that no killed
+    Raises UserError if other pairs are published there, or if the folder has tables that no killed
     building left.
     """
-    if files.exists(f"{output}/{NAME}"):
+    if storage.exists(f"{output}/{NAME}"):
         if resume:
             print(f"{output}: already published: nothing to do")
             return True
-        raise JobError(f"{output}: already published; use another --output")
+        raise UserError(f"{output}: already published; use another --output")
     for name in TABLES:
-        if files.exists(f"{output}/{name}") and not files.exists(f"{output}/{WORK}/started.json"):
-            raise JobError(f"{output}/{name}: not written by build_pairs; use another --output")
+        if storage.exists(f"{output}/{name}") and not storage.exists(
+            f"{output}/_work/started.json"
+        ):
+            raise UserError(f"{output}/{name}: not written by build_pairs; use another --output")
     return False
 
 
-class BuildPairs:
-    """The steps of a building of pairs, in the order in which build_pairs calls them."""
-
-    carried: tuple[str, ...] = ()
-    """Further columns of the method's items to keep when they are judged."""
-    needs_pairs = True
-    """Whether a building fails if it makes no pair."""
-    made = "made"
-    """The table of _work that holds the pairs."""
+class Build:
+    """A building of pairs; its steps in the order in which build_pairs calls them."""
 
     def __init__(
         self,
         spark: SparkSession,
-        storage: Storage,
-        settings: BuildSettings,
-        method: Any,
+        name: str,
+        method: Method,
         limit: int | None,
+        found: InputFiles | None,
+        check_lock: Any = lambda: None,
     ):
-        """method: a Method of the kind that this class builds."""
-        self.spark, self.storage, self.method, self.limit = spark, storage, method, limit
-        self.settings = self.prepared(settings)
-        self.output = settings.folder
-        self.work = f"{self.output}/{WORK}"
-        self.input: Rows = open_input(spark, storage, self.settings)
-        self.check_lock: Callable[[], None] = lambda: None
-        """Raises if another process holds the output."""
-        self.steps = Steps(storage, self.work)
-        self.parameters = json.dumps(
-            self.settings.parameters(method), sort_keys=True, ensure_ascii=False
-        )
-        self.figures: dict[str, Any] = {}
+        """found: the files of the table to read, or None if files of lines are read. check_lock:
+        raises if another process holds the output."""
+        self.spark, self.name, self.method, self.limit = spark, name, method, limit
+        self.check_lock = check_lock
+        self.output = method.folder
+        self.work = f"{self.output}/_work"
+        self.steps = Steps(storage, self.work)  # type: ignore[arg-type]
+        self.figures: dict[str, int] = {}
         """The method's figures about its work, for the manifest."""
         self.started = time.monotonic()
-        self.counts: dict[str, int] = {}
-        """Numbers of rows and items read, and of items that are fit."""
-
-    def prepared(self, settings: BuildSettings) -> BuildSettings:
-        """Returns the settings with the values that only a subclass knows."""
-        return settings
+        if found:
+            self.rows, self.entries = open_table(spark, found)
+        else:
+            self.entries = lines_entries(method.lines)
 
     def start(self, resume: bool) -> None:
-        """Deletes what a killed process left; with resume, everything except its finished steps."""
+        """Deletes what a killed process left; with resume, everything except finished tables."""
         self.check_lock()
-        for name in (PAIRS, QUARANTINE):
-            self.storage.delete(f"{self.output}/{name}")
-        inputs = [entry.model_dump() for entry in self.input.entries]
-        deciding = self.settings.deciding(self.method) | {"limit": self.limit, "inputs": inputs}
-        self.steps.start(deciding, resume, self.output)
+        for name in ("pairs", "quarantine"):
+            storage.delete(f"{self.output}/{name}")
+        inputs = [entry.model_dump() for entry in self.entries]
+        deciding = self.method.deciding() | {"limit": self.limit, "inputs": inputs}
+        self.steps.start(deciding | {"method": self.name}, resume, self.output)
+
+    def keep(
+        self, name: str, table: DataFrame, *counted: Observation, folder: str | None = None
+    ) -> tuple[DataFrame, dict[str, int]]:
+        """Writes a table to _work, or to a folder, and reads it back; a finished one is only read.
+
+        Returns it with its counts: rows, and what the observations counted.
+        """
+        path = f"{folder or self.work}/{name}"
+
+        def write() -> dict[str, int]:
+            self.check_lock()
+            rows = Observation()
+            with progress(self.spark, name, None):
+                watched = table.observe(rows, F.count(F.lit(1)).alias("rows"))
+                watched.write.options(**PARQUET).mode("overwrite").parquet(path)
+            counts = [observed(observation) for observation in (*counted, rows)]
+            return {key: value for some in counts for key, value in some.items()}
+
+        counts = self.steps.once(name, write)
+        return self.read(path, table.schema), counts
+
+    def read(self, path: str, schema: StructType | str | None = None) -> DataFrame:
+        """Reads Parquet files."""
+        reader = self.spark.read.options(**CHECKED)
+        return (reader.schema(schema) if schema else reader).parquet(path)
 
     def judge(self) -> None:
-        """Reads the input once, and separates the items that can be in a pair from those that
-        cannot."""
-        self.counts = self.steps.once("judged", self._judge)
-
-    def _judge(self) -> dict[str, int]:
-        if self.input.convert:
-            with Progress("reading TMX"):
-                self.input = replace(self.input, rows=self.input.convert(f"{self.work}/input"))
-        rows, items = Observation(), Observation()
-        fit = F.count_if(F.col("reason").isNull()).alias("fit")
-        judged = self.judged(self.limit, rows).observe(items, row_count("read"), fit)
-        with self.input.blamed():
-            self.write_work("judged", "reading", judged)
-        counts = {"rows": rows.get["rows"], **items.get}
-        if not counts["read"]:
-            raise JobError(f"{self.settings.paths[0]}: no rows, expected at least one")
-        return counts
-
-    def judged(self, limit: int | None, observed: Observation) -> DataFrame:
-        """Returns the items with reason and group; observed counts the rows."""
-        settings, rows, alone = self.settings, self.input.rows, self.method.alone
-        if limit is not None:
-            rows = rows.limit(limit)
-        items = self.method.items(rows.observe(observed, row_count("rows")))
-        judge = judge_columns(settings.min_characters, settings.max_characters, alone)
+        """Reads the input once, and finds the items that can be in a pair."""
+        rows, method = Observation(), self.method
+        if method.lines:
+            self.rows = self._lines_as_table()
+        limited = self.rows if self.limit is None else self.rows.limit(self.limit)
+        items = method.items(limited.observe(rows, F.count(F.lit(1)).alias("rows_read")))
+        judge = judge_columns(method.min_characters, method.max_characters, method.alone)
         items = items.withColumn("_judged", judge("source", "paraphrase", "foreign"))
-        paraphrase = F.lit(None).cast("string") if alone else F.col("paraphrase")
-        return items.select(
-            F.coalesce(line_fault(), F.col("_judged.reason")).alias("reason"),
-            "source",
-            paraphrase.alias("paraphrase"),
-            "foreign",
-            F.col("_judged.group"),
-            MALFORMED_LINE,
-            *self.carried,
-        )
+        reason = F.coalesce(line_fault(), F.col("_judged.reason")).alias("reason")
+        items = items.select(reason, "_judged.group", *items.columns).drop("_judged")
+        self.judged, counts = self.keep("judged", items, rows)
+        self.rows_read, self.items_read = counts["rows_read"], counts["rows"]
+        if not self.items_read:
+            raise UserError(f"{method.paths[0]}: no rows, expected at least one")
+
+    def _lines_as_table(self) -> DataFrame:
+        """Writes files of lines as Parquet, since lines correspond by their number."""
+        path = f"{self.work}/lines"
+
+        def write() -> dict[str, int]:
+            count = 0
+            for number, table in enumerate(read_lines(self.method.lines)):
+                self.write_table(f"lines/{number:06d}.parquet", table)
+                count += len(table)
+            if not count:
+                raise UserError(f"{self.method.paths[0]}: no lines, expected at least one")
+            return {"rows": count}
+
+        self.steps.once("lines", write)
+        return self.read(path)
 
     def make(self) -> None:
-        """Makes the pairs of each group."""
-        self.steps.once("made", self._make)
-
-    def _make(self) -> dict[str, Any]:
-        made = self.made_of(self.read_work("judged").where("fit"))
-        self.write_work("made", "making pairs", made)
-        return {}
-
-    def made_of(self, fit: DataFrame) -> DataFrame:
-        """Returns columns MADE for the items that are fit."""
-        return make_pairs(fit, self.method)
-
-    def all_made(self) -> DataFrame:
-        """Returns columns MADE and parameters: pairs, and items in no pair."""
-        return self.read_work("made").withColumn("parameters", F.lit(self.parameters))
+        """Lets the method make pairs of the items that are fit."""
+        fit = self.judged.where("reason IS NULL").drop("reason", MALFORMED_LINE)
+        self.made, _ = self.keep("made", self.method.make(self, fit))
 
     def write_pairs(self) -> None:
         """Writes the pairs, with their lineage, in files of about equal size."""
-        settings = self.settings
-        lineage = {
-            "method": settings.method,
-            "model": settings.model or settings.translator,
-            "version": settings.model_version or self.method.version(),
-        }
-        known = [F.lit(value).cast("string").alias(name) for name, value in lineage.items()]
-        origin = F.lit(settings.origin).alias("origin")
-        pairs = self.all_made().where("reason IS NULL")
-        pairs = pairs.select("source", "paraphrase", origin, "group", *known, "parameters")
+        method = self.method
+        model, model_version = method.lineage()
+        common = json.dumps(method.parameters(), sort_keys=True, ensure_ascii=False)
+        lineage = {"method": self.name, "model": model, "version": model_version}
+        pairs = self.made.where("reason IS NULL").select(
+            "source",
+            "paraphrase",
+            F.lit(method.origin).alias("origin"),
+            "group",
+            *[F.lit(value).cast("string").alias(name) for name, value in lineage.items()],
+            F.coalesce("parameters", F.lit(common)).alias("parameters"),
+        )
         self.check_lock()
-        size = sum(file.size for file in self.files_of(self.made))
-        files = max(round(size / (settings.target_file_mb * 1e6)), 1)
+        files = max(round(self._bytes("made") / (method.target_file_mb * 1e6)), 1)
         with progress(self.spark, "writing pairs", None):
             spread = pairs.repartition(files, "group").write.options(**PARQUET)
-            spread.mode("overwrite").parquet(f"{self.output}/{PAIRS}")
+            spread.mode("overwrite").parquet(f"{self.output}/pairs")
 
     def write_quarantine(self) -> None:
         """Writes the items in no pair, one folder for each reason."""
         columns = ["source", "paraphrase", "foreign", MALFORMED_LINE, "reason"]
-        rows = self.read_work("judged").where("NOT fit").select(*columns)
-        left = self.all_made().where("reason IS NOT NULL")
-        rows = rows.unionByName(left.withColumn(MALFORMED_LINE, F.lit(None)).select(*columns))
+        unfit = self.judged.where("reason IS NOT NULL")
+        if self.method.alone:
+            unfit = unfit.withColumn("paraphrase", F.lit(None).cast("string"))
+        left = self.made.where("reason IS NOT NULL AND NOT dropped")
+        left = left.withColumn(MALFORMED_LINE, F.lit(None).cast("string"))
+        rows = unfit.select(*columns).unionByName(left.select(*columns))
         counts = by_reason(rows)
         if not counts:
             return
         rows = escape_undecodable(rows, columns[:-1])
-        a_row = sum(file.size for file in self.files_of("judged")) / max(self.counts["read"], 1)
-        per_file = self.settings.target_file_mb * 1e6 / max(a_row, 1)
+        a_row = self._bytes("judged") / self.items_read
+        per_file = self.method.target_file_mb * 1e6 / max(a_row, 1)
         files = {(reason,): ceil(count / per_file) for reason, count in counts.items()}
         self.check_lock()
-        path = f"{self.output}/{QUARANTINE}"
+        path = f"{self.output}/quarantine"
         write_partitioned(rows, path, ("reason",), files, F.xxhash64("source", "foreign"))
 
     def publish(self) -> None:
         """Counts the written rows, closes the accounts, and writes the manifest."""
-        pairs = self.published(PAIRS)
+        pairs, method = self.read(f"{self.output}/pairs"), self.method
         quarantine: Counter[str] = Counter()
-        if self.storage.exists(f"{self.output}/{QUARANTINE}"):
-            quarantine = by_reason(self.published(QUARANTINE))
-        used, read, made = self.used(pairs), self.counts["read"], pairs.count()
-        self._check_accounts(read, used, made, quarantine)
+        if storage.exists(f"{self.output}/quarantine"):
+            quarantine = by_reason(self.read(f"{self.output}/quarantine"))
+        used, made = method.used(self, pairs).distinct().count(), pairs.count()
+        self._check_accounts(used, made, quarantine)
         written = {n: written_files(self.spark, self.output, n) for n in TABLES}
         manifest = PairsManifest(
-            method=str(self.settings.method),
+            method=self.name,
             created=now(),
             gaixie=version("gaixie"),
             spark=self.spark.version,
-            settings=self.settings.model_dump(),
+            settings=method.model_dump(mode="json"),
             limit=self.limit,
-            inputs=self.input.entries,
-            rows=self.counts["rows"],
-            read=read,
+            inputs=self.entries,
+            rows=self.rows_read,
+            read=self.items_read,
             used=used,
             quarantine=dict(sorted(quarantine.items())),
             groups=pairs.select("group").distinct().count(),
             pairs=made,
-            dropped=dict(sorted(self.dropped().items())),
+            dropped=dict(sorted(by_reason(self.made.where("dropped")).items())),
             figures=self.figures,
             seconds=round(time.monotonic() - self.started, 1),
             files={name: files for name, files in written.items() if files},
         )
         self.check_lock()
-        self.storage.write(f"{self.output}/{NAME}", manifest.to_json())
-        self.storage.delete(self.work)
+        storage.write(f"{self.output}/{NAME}", manifest.to_json())
+        storage.delete(self.work)
         self._print(manifest)
 
-    def _check_accounts(self, read: int, used: int, made: int, quarantine: Counter[str]) -> None:
-        unit = self.method.unit
+    def _check_accounts(self, used: int, made: int, quarantine: Counter[str]) -> None:
+        read, unit = self.items_read, self.method.unit
         if read != used + quarantine.total():
             raise RuntimeError(
                 f"{read} {unit} read, but {used} in pairs + {quarantine.total()} quarantined; "
                 "nothing was published"
             )
-        if not made and self.needs_pairs:
+        if not made and not self.method.may_be_empty:
             left = ", ".join(f"{reason} {count:,}" for reason, count in sorted(quarantine.items()))
-            raise JobError(
-                f"{self.settings.paths[0]}: made no pair from {read:,} {unit} ({left}); "
+            raise UserError(
+                f"{self.method.paths[0]}: made no pair from {read:,} {unit} ({left}); "
                 "nothing was published"
             )
-
-    def used(self, pairs: DataFrame) -> int:
-        """Counts the items that are in a pair, according to the written files."""
-        texts = F.col("source"), F.col("paraphrase")
-        each, both = [F.explode(F.array(*texts))], [F.least(*texts), F.greatest(*texts)]
-        return pairs.select("group", *(each if self.method.alone else both)).distinct().count()
-
-    def dropped(self) -> Counter[str]:
-        """Counts further candidates that make no pair, of sentences that are already accounted
-        for."""
-        return Counter()
 
     def _print(self, manifest: PairsManifest) -> None:
         print(f"{manifest.rows:,} rows read: {manifest.read:,} {self.method.unit}")
@@ -318,62 +313,15 @@ class BuildPairs:
         for reason, count in manifest.dropped.items():
             print(f"  {count:>12,} further candidates left out: {reason}")
         print(f"{manifest.pairs:,} pairs in {manifest.groups:,} groups ({manifest.seconds:.0f} s)")
-        print(f"pairs: {self.output}/{PAIRS}")
+        print(f"pairs: {self.output}/pairs")
         print(f"manifest: {self.output}/{NAME}")
 
-    def try_first_rows(self) -> None:
-        """Prints counts, examples and, for a model, an estimate; writes nothing."""
-        observed, limit = Observation(), self.limit or SAMPLE
-        judged = self.judged(min(limit, SAMPLE), observed).cache()
-        with self.input.blamed():
-            made = self.made_of(judged.where("reason IS NULL")).cache()
-            fit = made.where("reason IS NULL")
-            counts = by_reason(judged.unionByName(made, True).where("reason IS NOT NULL"))
-            pairs, groups = fit.count(), fit.select("group").distinct().count()
-            first = interruptible(fit.limit(TRIED).toArrow).to_pylist()
-        rows, items = observed.get["rows"], judged.count()
-        what = self.what(groups)
-        print(f"the first {rows:,} rows: {items:,} {self.method.unit}, {pairs:,} {what}")
-        for reason, count in sorted(counts.items()):
-            print(f"  {count:>12,} in quarantine: {reason}")
-        self.show(first, pairs, rows)
-        print("nothing was written")
-        self.spark.catalog.clearCache()
-
-    def what(self, groups: int) -> str:
-        """Returns a noun phrase for what a dry run counts."""
-        return f"pairs in {groups:,} groups"
-
-    def show(self, first: list[dict[str, str]], fit: int, rows: int) -> None:
-        """Prints examples. first: rows MADE. fit: number of such rows in the sample of rows."""
-        for row in first[:EXAMPLES]:
-            print(f"  {row['source']}\n  -> {row['paraphrase']}")
-
-    def write_work(self, name: str, title: str, table: DataFrame) -> None:
-        """Writes a table of _work; the rows that are fit (without a reason) go to their own
-        folder."""
-        table = table.withColumn("fit", F.col("reason").isNull())
+    def write_table(self, name: str, table: Any) -> None:
+        """Writes an Arrow table to a Parquet file of _work; it appears complete or not at all."""
         self.check_lock()
-        with progress(self.spark, title, None):
-            writer = table.write.options(**PARQUET).partitionBy("fit").mode("overwrite")
-            writer.parquet(f"{self.work}/{name}")
+        with storage.open_file(f"{self.work}/{name}", "wb") as file:
+            pq.write_table(table, file, compression="zstd")
 
-    def read_work(self, name: str) -> DataFrame:
-        """Reads a table of _work, with fit as a boolean; either of its two folders may be
-        missing."""
-        schema = f"{MADE}, {MALFORMED_LINE} string, fit boolean"
-        return self.read(f"{self.work}/{name}", schema)
-
-    def read(self, path: str, schema: str | StructType | None = None) -> DataFrame:
-        """Reads Parquet files."""
-        reader = self.spark.read.options(**CHECKED)
-        return (reader.schema(schema) if schema else reader).parquet(path)
-
-    def published(self, name: Table) -> DataFrame:
-        """Reads a table of the output."""
-        return self.read(f"{self.output}/{name}")
-
-    def files_of(self, name: str) -> list[File]:
-        """Lists the files of a table of _work."""
-        path = f"{self.work}/{name}"
-        return self.storage.list_files(path) if self.storage.exists(path) else []
+    def _bytes(self, name: str) -> int:
+        """Returns the size of a table of _work."""
+        return sum(file.size for file in storage.list_files(f"{self.work}/{name}"))

@@ -1,20 +1,19 @@
-"""Defines what every method of making pairs has, and marks for its settings."""
+"""Defines what every way to make pairs has: its settings, and what it does with the input."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import ConfigDict
+from pydantic import Field, model_validator
+from pyspark.sql import DataFrame
 
-from gaixie.udfs.storage.settings import Strict
+from gaixie.jobs.corpus.settings import Csv, Input, Origin, Uri
+from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
+from gaixie.udfs.storage.settings import Options
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from gaixie.jobs.pairs.build import BuildPairs
-    from gaixie.jobs.pairs.settings import BuildSettings
+    from gaixie.jobs.pairs.build import Build
 
 REPEATED = "repeated"
 """Reason: after normalisation it equals another item of its group."""
@@ -23,101 +22,168 @@ ALONE = "alone"
 """Reason: its group or cluster has no other item."""
 
 OVER_LIMIT = "over_limit"
-"""Reason: it is in none of the pairs kept for its group or cluster, or the group has too many
-items."""
+"""Reason: a limit of the settings, or of what one task can hold, leaves it out."""
+
+PLACES = {"input", "format", "csv", "output", "human", "machine", "foreign", "clusters"}
+"""Settings that say where sentences come from and where pairs go."""
+
+NAMED = {"origin", "model", "model_version", "translator", "target_file_mb", "piece_sentences"}
+"""Settings that have a column of their own in the pairs, or leave no trace in them."""
 
 
-class Made(NamedTuple):
-    """A pair (the reason is null), or a sentence or pair that was left out."""
+class Candidate(NamedTuple):
+    """A pair (the reason is null), or what makes none and why."""
 
     reason: str | None
     source: str
     paraphrase: str | None
+    differs: Mapping[str, Any] | None = None
+    """What distinguishes it from the other candidates of its sentence, such as the pivot."""
 
 
-@dataclass(frozen=True)
-class Option:
-    """Marks a setting that has its own command-line option."""
+class PairsInput(Input):
+    """A table whose columns become pairs: paraphrase_column may hold lists."""
 
-    name: str | None = None
-    """The option's name if it differs from the field's."""
-
-
-@dataclass(frozen=True)
-class Free:
-    """Marks a setting that does not affect pairs: a resumed building may change it."""
-
-
-class Group(Strict):
-    """The settings of one method: a group of conf/pairs.yaml. A field's docstring is its help."""
-
-    model_config = ConfigDict(frozen=True)
-
-    def __hash__(self) -> int:
-        return hash(self.model_dump_json())
+    foreign_column: str | None = None
+    """carried as "foreign" where it is not source_column"""
+    may_have_lists: bool = False
+    keys: dict[str, str] = Field(default_factory=dict)
+    """further columns that are carried, and their names there"""
 
     @classmethod
-    def options(cls) -> dict[str, str]:
-        """Maps option names to the fields that have an option."""
-        fields = cls.model_fields.items()
-        marks = ((name, mark) for name, field in fields for mark in field.metadata)
-        return {mark.name or name: name for name, mark in marks if isinstance(mark, Option)}
+    def of(cls, method: Method, source: str, paraphrase: str, **given: Any) -> Self:
+        """Returns the input of a method, given its columns."""
+        given |= {"format": method.format, "csv": method.csv, "origin": method.origin}
+        columns = {"source_column": source, "paraphrase_column": paraphrase}
+        return cls(path=method.input or "", **columns, **given)
 
-    def deciding(self) -> dict[str, Any]:
-        """Returns the settings that affect pairs."""
-        fields = type(self).model_fields.items()
-        free = {name for name, field in fields if Free() in field.metadata}
-        return self.model_dump(mode="json", exclude=free)
+    @property
+    def text_columns(self) -> list[str]:
+        return [*super().text_columns, *filter(None, [self.foreign_column])]
+
+    @property
+    def carried(self) -> dict[str, str]:
+        return ({self.foreign_column: "foreign"} if self.foreign_column else {}) | self.keys
+
+    @property
+    def list_column(self) -> str | None:
+        return self.paraphrase_column if self.may_have_lists else None
 
 
-class Method:
-    """One way to make pairs. Spark sends it to its workers."""
+class Method(Options):
+    """A way to make pairs. Each setting is an option, whose help is the text below the field."""
+
+    input: Uri | None = None
+    """a table: a file, a folder or a pattern"""
+    format: Literal["parquet", "jsonl", "csv", "tsv", "xlsx"] | None = None
+    """by default from the file's name"""
+    csv: Csv = Field(default_factory=Csv)
+    output: Uri
+    """a folder or URI that holds no pairs yet"""
+    origin: Origin = "parallel"
+    """parallel | back_translation | llm | human"""
+    directions: Literal["one", "both"] = "one"
+    """both: also write each pair in the other direction"""
+    seed: int = Field(1, ge=0, lt=2**63)
+    """seed of the hash that chooses pairs, and of sampling by models"""
+    min_characters: int = Field(MIN_CHARACTERS, ge=1)
+    """shorter sentences go to quarantine"""
+    max_characters: int = Field(MAX_CHARACTERS, ge=1, le=20_000)
+    """longer sentences go to quarantine"""
+    target_file_mb: float = Field(128, gt=0)
+    """size of output files"""
 
     unit: ClassVar[str] = "sentences"
     """Name of what is read, used and quarantined."""
-    alone: ClassVar[bool] = True
-    """Whether an item is one sentence, not two that belong together."""
-    origin: ClassVar[str] = "parallel"
-    """The origin of its pairs unless the settings name one."""
-    options: ClassVar[tuple[str, ...]] = ()
-    """Settings of BuildSettings that this method has and some others do not."""
-    groups: ClassVar[tuple[str, ...]] = ()
-    """Groups of settings that this method has."""
-    decides: ClassVar[tuple[str, ...]] = ()
-    """Settings and groups that decide its pairs, besides those that decide every method's pairs."""
+    may_be_empty: ClassVar[bool] = False
+    """Whether no pair at all is a good result."""
+    without_effect: ClassVar[set[str]] = set()
+    """Settings that do not affect the pairs: a resumed building may change them."""
 
-    @classmethod
-    def of(cls, settings: BuildSettings) -> Self:
-        """Creates the method of some settings. Raises JobError for missing or conflicting
-        settings."""
+    @model_validator(mode="after")
+    def _bounds(self) -> Self:
+        if self.min_characters > self.max_characters:
+            raise ValueError("min_characters is above max_characters")
+        return self
+
+    @property
+    def folder(self) -> str:
+        """Returns the output without a trailing slash."""
+        return self.output.rstrip("/")
+
+    @property
+    def both(self) -> bool:
+        return self.directions == "both"
+
+    @property
+    def alone(self) -> bool:
+        """Returns whether an item is one sentence, not two that belong together."""
+        return True
+
+    @property
+    def lines(self) -> dict[str, str]:
+        """Maps columns to the files of lines that are read instead of a table."""
+        return {}
+
+    @property
+    def paths(self) -> list[str]:
+        """Returns all paths that are read."""
+        return [*filter(None, [self.input]), *self.lines.values()]
+
+    def parameters(self) -> dict[str, Any]:
+        """Returns what decides the pairs besides the input; each pair's lineage has it."""
+        return self.model_dump(mode="json", exclude=PLACES | NAMED | self.without_effect)
+
+    def deciding(self) -> dict[str, Any]:
+        """Returns all settings that must stay the same when a killed building is resumed."""
+        return self.model_dump(mode="json", exclude={"output", "target_file_mb"}) | dict.fromkeys(
+            self.without_effect
+        )
+
+    def lineage(self) -> tuple[str | None, str | None]:
+        """Returns the model's name and version, for the pairs."""
+        return None, None
+
+    def check(self) -> None:
+        """Raises UserError for a setting or model that cannot be used, before the input is read."""
+
+    def table(self) -> PairsInput:
+        """Returns the table to read and its columns."""
         raise NotImplementedError
-
-    def builder(self) -> type[BuildPairs]:
-        """Returns the class that builds pairs by this method."""
-        from gaixie.jobs.pairs.build import BuildPairs
-
-        return BuildPairs
-
-    def check(self, dry_run: bool = False) -> None:
-        """Raises JobError for a missing or unusable model, before the input is read.
-
-        dry_run: whether this is a dry run, which may need less.
-        """
-
-    def version(self) -> str | None:
-        """Returns the model's version for the lineage, if the settings do not name one."""
-        return None
 
     def items(self, rows: DataFrame) -> DataFrame:
-        """Returns the items of the rows of a table or of files of lines.
+        """Returns the items of the input's rows.
 
-        Columns: foreign, source, paraphrase (equal to source if alone), malformed_line.
+        rows: source, paraphrase, malformed_line, and foreign if there is one. Items: foreign (equal
+        ones form a group), source, paraphrase (equal to source if alone), malformed_line.
         """
         raise NotImplementedError
 
-    def make(self, members: list[tuple[str, str]]) -> Iterator[Made]:
-        """Yields the pairs and leftovers of one group, given its distinct (source, paraphrase).
+    def make(self, build: Build, fit: DataFrame) -> DataFrame:
+        """Returns pairs and leftovers, columns gaixie.jobs.pairs.groups.MADE.
 
-        Every item is in a pair or in one leftover, whatever the order of the items.
+        Every item is in a pair, or in one leftover. fit: the items that can be in a pair, with
+        group and without reason.
         """
         raise NotImplementedError
+
+    def used(self, build: Build, pairs: DataFrame) -> DataFrame:
+        """Returns the items that are in pairs, in rows that may repeat."""
+        raise NotImplementedError
+
+
+class FromSentences(Method):
+    """A method whose items are single Chinese sentences, each its own group."""
+
+    text_column: str = "text"
+    """the column of the Chinese sentence"""
+
+    def table(self) -> PairsInput:
+        return PairsInput.of(self, self.text_column, self.text_column)
+
+    def items(self, rows: DataFrame) -> DataFrame:
+        columns = "source AS foreign", "source", "source AS paraphrase", "malformed_line"
+        return rows.selectExpr(*columns)
+
+    def used(self, build: Build, pairs: DataFrame) -> DataFrame:
+        return pairs.select("group")

@@ -10,95 +10,121 @@ Source: *Chinese Sentence Paraphrasing*, section 3.2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Self
 
-from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.method import REPEATED, Made, Method
-from gaixie.jobs.pairs.translation import CHINESE, Step, Translating
-from gaixie.jobs.pairs.writing import Written
+from pydantic import model_validator
+from pyspark.sql import DataFrame
+
+from gaixie.jobs.corpus.settings import Uri
+from gaixie.jobs.pairs.groups import make_groups
+from gaixie.jobs.pairs.method import REPEATED, Candidate, PairsInput
+from gaixie.jobs.pairs.pieces import Write
+from gaixie.jobs.pairs.translation import CHINESE, Direction, Translating
 from gaixie.udfs.text.normalise import normalise
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from gaixie.jobs.pairs.settings import BuildSettings
-
-FILES = ("foreign", "human", "machine")
-COLUMNS = ("foreign_column", "human_column", "machine_column")
-LANGUAGES = ("source_lang", "target_lang")
+    from gaixie.jobs.pairs.build import Build
 
 
-@dataclass(frozen=True)
-class Parallel(Method):
-    """The method parallel when both translations are given."""
+class Parallel(Translating):
+    """The method parallel. Its items are rows, or human sentences if a model translates."""
 
-    unit = "rows"
-    alone = False
-    options = (*COLUMNS, *FILES, *LANGUAGES, "translator", "model", "model_version")
-    groups = ("translation",)
+    human_column: str = "human"
+    """the column of the human translation"""
+    machine_column: str = "machine"
+    """the column of the machine translation"""
+    foreign_column: str | None = None
+    """the column of the foreign sentence; without one, equal human translations make a group"""
+    human: Uri | None = None
+    """file of human translations, one a line, instead of --input"""
+    machine: Uri | None = None
+    """file of machine translations, one a line"""
+    foreign: Uri | None = None
+    """file of the foreign sentences, one a line"""
+    translator: Uri | None = None
+    """the model that makes the machine translations: a folder or a name"""
+    source_lang: str | None = None
+    """the foreign language that the translator reads, such as en"""
+    model: str | None = None
+    """name of the system that made the machine translations, to record in the lineage"""
+    model_version: str | None = None
+    """its version, to record in the lineage"""
 
-    both_directions: bool
+    @model_validator(mode="after")
+    def _one_input(self) -> Self:
+        needed = {"source", "foreign" if self.translator else "paraphrase"}
+        if bool(self.input) == bool(self.lines):
+            raise ValueError("give either input or files of lines: human, machine, foreign")
+        if self.lines and not needed <= self.lines.keys():
+            raise ValueError("files of lines: human, and machine or (with translator) foreign")
+        if self.translator and not (self.source_lang and (self.foreign_column or self.foreign)):
+            raise ValueError("translator needs source_lang, and foreign_column or foreign")
+        if self.translator and self.machine:
+            raise ValueError("give only one of translator and machine")
+        return self
 
-    @classmethod
-    def of(cls, settings: BuildSettings) -> Parallel | Translated:  # type: ignore[override]
-        if settings.translator:
-            return Translated.of(settings)
-        if settings.tmx:
-            raise JobError("--translator is missing: a TMX has no machine translations")
-        return cls(settings.both)
+    @property
+    def alone(self) -> bool:
+        return bool(self.translator)
+
+    @property
+    def lines(self) -> dict[str, str]:
+        given = {"source": self.human, "paraphrase": self.machine, "foreign": self.foreign}
+        return {column: path for column, path in given.items() if path}
+
+    @property
+    def directions_of_models(self) -> list[Direction]:
+        if not self.translator:
+            return []
+        language = (self.source_lang or "").replace("_", "-").partition("-")[0]
+        return [self.direction(self.translator, language, CHINESE)]
+
+    def lineage(self) -> tuple[str | None, str | None]:
+        if not self.translator:
+            return self.model, self.model_version
+        return self.model or self.translator, self.model_version or self.digests()
+
+    def table(self) -> PairsInput:
+        machine = self.human_column if self.translator else self.machine_column
+        foreign = self.foreign_column
+        return PairsInput.of(self, self.human_column, machine, foreign_column=foreign)
 
     def items(self, rows: DataFrame) -> DataFrame:
-        """rows: source (human), paraphrase (machine), malformed_line, and foreign if there is one.
-
-        Without a foreign sentence, the human translation defines the group.
-        """
         foreign = "foreign" if "foreign" in rows.columns else "source"
-        columns = f"CAST({foreign} AS STRING) AS foreign", "source", "paraphrase", "malformed_line"
-        return rows.selectExpr(*columns)
+        second = "source AS paraphrase" if self.translator else "paraphrase"
+        foreign = f"CAST({foreign} AS STRING) AS foreign"
+        return rows.selectExpr(foreign, "source", second, "malformed_line")
 
-    def make(self, members: list[tuple[str, str]]) -> Iterator[Made]:
+    def make(self, build: Build, fit: DataFrame) -> DataFrame:
+        if self.translator:
+            return self.write(build, fit, self.open_writer, "foreign")
+        return make_groups(fit, self.pairs_of, alone=False)
+
+    def used(self, build: Build, pairs: DataFrame) -> DataFrame:
+        least, greatest = (f"{which}(source, paraphrase)" for which in ("least", "greatest"))
+        return pairs.selectExpr("group", least, greatest)
+
+    def pairs_of(self, members: list[tuple[str, str]]) -> Iterator[Candidate]:
+        """Yields the pairs and leftovers of a group."""
         known: set[frozenset[str]] = set()
         for source, paraphrase in sorted(members):
             texts = frozenset((normalise(source), normalise(paraphrase)))
             if texts in known:
-                yield Made(REPEATED, source, paraphrase)
+                yield Candidate(REPEATED, source, paraphrase)
                 continue
             known.add(texts)
-            yield Made(None, source, paraphrase)
-            if self.both_directions:
-                yield Made(None, paraphrase, source)
+            yield Candidate(None, source, paraphrase)
+            if self.both:
+                yield Candidate(None, paraphrase, source)
 
+    def open_writer(self) -> Write:
+        """Returns the function that translates foreign sentences."""
+        [direction] = self.directions_of_models
 
-@dataclass(frozen=True)
-class Translated(Translating):
-    """The method parallel when a model translates: its items are human sentences."""
+        def write(sentences: Sequence[str]) -> Iterable[Candidate]:
+            made = direction.translate(sentences, self.seed)
+            for sentence, (text, reason) in zip(sentences, made, strict=True):
+                yield Candidate(reason, sentence, text)
 
-    reads = "foreign"
-    groups = Parallel.groups
-    decides = ("seed", "translation")
-
-    step: Step
-    seed: int
-
-    @classmethod
-    def of(cls, settings: BuildSettings) -> Translated:
-        for name in ("machine", "machine_column"):
-            if getattr(settings, name):
-                option = f"--{name.replace('_', '-')}"
-                raise JobError(f"{option} and --translator: give only one of them")
-        if settings.input and not (settings.foreign_column or settings.tmx):
-            raise JobError("--foreign-column is missing: the sentences for --translator")
-        language = (settings.source_lang or "").replace("_", "-").partition("-")[0]
-        step = Step(settings.translator or "", settings.translation, language, CHINESE)
-        return cls(step, settings.seed)
-
-    @property
-    def steps(self) -> list[Step]:
-        return [self.step]
-
-    def write(self, sentences: Sequence[str]) -> Iterator[Written]:
-        made = self.step.translate(sentences, self.seed)
-        for sentence, (text, reason) in zip(sentences, made, strict=True):
-            yield Written(reason, sentence, text)
+        return write

@@ -1,32 +1,36 @@
-"""Builds pairs that a model writes, piece by piece.
+"""Lets a model write candidates, piece by piece, and settles what becomes of each sentence.
 
-A piece exists whole or not at all. With --resume, a building that was killed continues with the
-missing pieces.
+A piece exists whole or not at all: a resumed building continues with the missing ones.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from functools import cached_property
 from math import ceil
 from pathlib import PurePosixPath
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from gaixie.jobs.corpus.beside import interruptible
 from gaixie.jobs.corpus.parquet import PARQUET
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.session import cores
-from gaixie.jobs.pairs.build import SAMPLE, BuildPairs
-from gaixie.jobs.pairs.making import by_reason
-from gaixie.jobs.pairs.models import share_models
-from gaixie.jobs.pairs.writing import WRITTEN, Sentences, Settling, Written
+from gaixie.jobs.pairs.build import Build
+from gaixie.jobs.pairs.groups import MADE, MADE_ARROW, distinct_sentences, make_groups
+from gaixie.jobs.pairs.method import REPEATED, Candidate, Method
+from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.progress import Progress
+from gaixie.udfs.text.normalise import normalise, normalise_column
+from gaixie.udfs.text.validate import REASONS, quarantine_reasons
+
+COPIED = "copied"
+"""Reason: after normalisation it equals the sentence that the model was given."""
 
 TOGETHER = 64
 """Pieces whose sentences share a file."""
@@ -35,135 +39,136 @@ MOST = 512
 """Maximum pieces in progress at once: the driver has a thread for each."""
 
 SENTENCES = "reason string, source string, foreign string, group string, piece long, file int"
-PIECE = "reason string, source string, paraphrase string, foreign string, group string, "
-PIECE += "parameters string, dropped boolean"
+
+Write = Callable[[Sequence[str]], Iterable[Candidate]]
+"""Returns at least one candidate of each sentence, in any order; the sentences are fit and distinct.
+
+If no candidate makes a pair, the sentence goes to quarantine under the reason of its first one.
+Settling finds candidates that are too short, too long, without Han, or equal to the sentence or an
+earlier candidate.
+"""
 
 
-class WritePairs(BuildPairs):
-    """The steps of build_pairs for methods whose pairs a model writes."""
+def write_pieces(
+    build: Build,
+    fit: DataFrame,
+    open_writer: Callable[[], Write],
+    sentences: int,
+    reads: str = "source",
+    on_driver: int = 0,
+) -> DataFrame:
+    """Returns columns MADE: what a model makes of all fit sentences.
 
-    method: Sentences
-    made = "pieces"
+    open_writer: loads the model in the process that writes. sentences: approximate number in a
+    piece. reads: what the model gets, the sentence (source) or the foreign one that it belongs to.
+    on_driver: pieces that the driver writes at once; 0: the executors write, one on each core.
+    """
+    sizes = _cut(build, fit, sentences)
+    method = build.method
+    at_once = on_driver or min(cores(build.spark), MOST)
+    write_here = open_writer() if on_driver else None
 
-    def make(self) -> None:
-        self.steps.once("cut", self._cut)
-        share_models(self.spark.sparkContext, self.method.models())
-        self.figures = self.method.run(self)
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = [row for batch in batches for row in batch.to_pylist()]
+        yield from settle(rows, reads, open_writer(), method).to_batches()
 
-    def _cut(self) -> dict[str, Any]:
-        """Writes the sentences in order of their pieces; repeated sentences are in no piece."""
-        distinct = self.made_of(self.read_work("judged").where("fit"))
-        pieces = max(ceil(self.counts["fit"] / self.settings.piece_sentences), 1)
+    def write_piece(number: int) -> int:
+        rows = build.read(f"{build.work}/sentences/file={number // TOGETHER}", SENTENCES)
+        rows = rows.where(F.col("piece") == number).select("source", "foreign", "group")
+        if write_here:
+            made = settle(rows.toArrow().to_pylist(), reads, write_here, method)
+        else:
+            made = rows.coalesce(1).mapInArrow(work, MADE).toArrow().cast(MADE_ARROW)
+        build.write_table(f"pieces/{number:06d}.parquet", made)
+        return sizes[number]
+
+    files = storage.list_files(f"{build.work}/pieces")
+    done = {int(PurePosixPath(file.uri).stem) for file in files}
+    missing = [number for number in sizes if number not in done]
+    total, left = sum(sizes.values()), sum(sizes[number] for number in missing)
+    pool = ThreadPoolExecutor(at_once)
+    with Progress("writing", total, "sentences", done=total - left) as shown:
+        try:
+            for future in as_completed([pool.submit(write_piece, number) for number in missing]):
+                shown.add(future.result())
+        except BaseException:  # waits for no other piece
+            pool.shutdown(wait=False, cancel_futures=True)
+            build.spark.sparkContext.cancelAllJobs()
+            raise
+    repeated = build.read(f"{build.work}/sentences", SENTENCES).where("piece IS NULL")
+    repeated = repeated.drop("piece", "file").withColumn("dropped", F.lit(False))
+    empty = build.spark.createDataFrame([], MADE)
+    written = build.read(f"{build.work}/pieces", MADE) if sizes else empty
+    return written.unionByName(repeated, allowMissingColumns=True)
+
+
+def _cut(build: Build, fit: DataFrame, sentences: int) -> dict[int, int]:
+    """Writes the sentences in order of their pieces; repeated sentences are in no piece.
+
+    Returns the number of sentences of each piece that has any.
+    """
+    path = f"{build.work}/sentences"
+
+    def cut() -> dict[str, int]:
+        pieces = max(ceil(fit.count() / sentences), 1)
         number = F.conv(F.substring("group", 1, 15), 16, 10).cast("long") % pieces
-        rows = distinct.withColumn("piece", F.when(F.col("reason").isNull(), number))
+        rows = make_groups(fit, distinct_sentences)
+        rows = rows.withColumn("piece", F.when(F.col("reason").isNull(), number))
         file = F.coalesce(F.floor(F.col("piece") / TOGETHER), F.lit(-1)).cast("int")
         rows = rows.select("reason", "source", "foreign", "group", "piece", file.alias("file"))
         rows = rows.repartitionById(ceil(pieces / TOGETHER) + 1, F.col("file") + 1)
         writer = rows.sortWithinPartitions("piece").write.options(**PARQUET).partitionBy("file")
-        self.check_lock()
-        with progress(self.spark, "cutting pieces", None):
-            writer.mode("overwrite").parquet(f"{self.work}/sentences")
-        return {}
+        build.check_lock()
+        with progress(build.spark, "cutting pieces", None):
+            writer.mode("overwrite").parquet(path)
+        return {"pieces": pieces}
 
-    @cached_property
-    def sizes(self) -> dict[int, int]:
-        """Maps pieces that have sentences to their number of sentences."""
-        rows = self._sentences().where("piece IS NOT NULL").groupBy("piece").count().collect()
-        return {row.piece: row["count"] for row in sorted(rows)}
+    build.steps.once("cut", cut)
+    rows = build.read(path, SENTENCES).where("piece IS NOT NULL").groupBy("piece").count()
+    return {row.piece: row["count"] for row in sorted(rows.collect())}
 
-    def missing(self) -> list[int]:
-        """Returns the numbers of the pieces that are not finished."""
-        done = {int(PurePosixPath(file.uri).stem) for file in self.files_of(self.made)}
-        return [number for number in self.sizes if number not in done]
 
-    def left(self) -> int:
-        """Returns how many sentences no finished piece contains."""
-        return sum(self.sizes[number] for number in self.missing())
+def settle(rows: Sequence[Mapping[str, str]], reads: str, write: Write, method: Method) -> pa.Table:
+    """Returns a finished piece, columns MADE: every row is in a pair, or listed once with a reason.
 
-    def piece(self, number: int) -> DataFrame:
-        """Returns source, foreign and group of a piece, in one partition."""
-        rows = self._sentences(f"/file={number // TOGETHER}").where(F.col("piece") == number)
-        return rows.select("source", "foreign", "group").coalesce(1)
+    rows: source, foreign, group of each sentence. Raises RuntimeError for a sentence without a
+    candidate.
+    """
+    candidates, parameters = defaultdict(list), method.parameters()
+    for item in write(list(dict.fromkeys(row[reads] for row in rows))):
+        candidates[item.source].append(item)
+    made: list[dict[str, Any]] = []
+    for row in rows:
+        items = candidates[row[reads]]
+        if not items:
+            raise RuntimeError(f"the model wrote nothing for: {row[reads]}")
+        reasons = _judge(row["source"], items, method)
+        for number, (item, reason) in enumerate(zip(items, reasons, strict=True)):
+            told = {**parameters, **(item.differs or {})}
+            candidate = {
+                **row,
+                "reason": reason,
+                "paraphrase": item.paraphrase,
+                "parameters": json.dumps(told, sort_keys=True, ensure_ascii=False),
+                "dropped": reason is not None and (None in reasons or number > 0),
+            }
+            made.append(candidate)
+            if reason is None and method.both:
+                made.append(candidate | {"source": item.paraphrase, "paraphrase": row["source"]})
+    return pa.Table.from_pylist(made, MADE_ARROW)
 
-    def open_pieces(self) -> Iterator[tuple[tuple[int, list[dict[str, str]]], list[str]]]:
-        """Yields each missing piece, in the form that keep takes, and the writer's input for it."""
-        for number in self.missing():
-            rows = interruptible(self.piece(number).toArrow).to_pylist()
-            yield (number, rows), list(dict.fromkeys(row[self.method.reads] for row in rows))
 
-    def keep(self, piece: tuple[int, list[dict[str, str]]], written: Sequence[Written]) -> None:
-        """Settles a piece's candidates, and stores it."""
-        self._store(piece[0], self._settling.settle(piece[1], self.method.reads, written))
-
-    def write_pieces(self) -> None:
-        """Writes the missing pieces on the executors, one task each, as many at once as there are
-        cores, up to MOST."""
-        settling, method = self._settling, self.method
-
-        def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            rows = [row for batch in batches for row in batch.to_pylist()]
-            texts = list(dict.fromkeys(row[method.reads] for row in rows))
-            table = settling.settle(rows, method.reads, method.write(texts))
-            yield from table.to_batches()
-
-        def write(number: int) -> int:
-            made = self.piece(number).mapInArrow(work, PIECE).toArrow()
-            self._store(number, made.cast(WRITTEN))
-            return self.sizes[number]
-
-        at_once = min(cores(self.spark), MOST)
-        with self.progress("writing") as shown, ThreadPoolExecutor(at_once) as pool:
-            futures = [pool.submit(write, number) for number in self.missing()]
-            try:
-                for future in as_completed(futures):
-                    shown.add(future.result())
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                self.spark.sparkContext.cancelAllJobs()
-                raise
-
-    def progress(self, title: str) -> Progress:
-        """Shows how many of all sentences are done."""
-        total = sum(self.sizes.values())
-        return Progress(title, total, "sentences", done=total - self.left())
-
-    def all_made(self) -> DataFrame:
-        repeated = self._sentences().where("piece IS NULL").drop("piece", "file")
-        written = self._finished().where("NOT dropped").drop("dropped")
-        return written.unionByName(repeated, allowMissingColumns=True)
-
-    def dropped(self) -> Counter[str]:
-        return by_reason(self._finished().where("dropped"))
-
-    def used(self, pairs: DataFrame) -> int:
-        texts = F.col("source"), F.col("paraphrase")
-        of_item = [] if self.method.reads == "source" else [F.least(*texts), F.greatest(*texts)]
-        return pairs.select("group", *of_item).distinct().count()
-
-    def what(self, groups: int) -> str:
-        return f"sentences for {self.settings.method}"
-
-    def show(self, first: list[dict[str, str]], fit: int, rows: int) -> None:
-        everything = self.input.rows.count() if rows == SAMPLE else rows
-        total = fit * min(everything, self.limit or everything) / max(rows, 1)
-        texts = [row[self.method.reads] for row in first]
-        self.method.preview(texts, total, cores(self.spark))
-
-    @property
-    def _settling(self) -> Settling:
-        given = self.settings
-        limits = given.min_characters, given.max_characters
-        return Settling(*limits, given.both, self.parameters)
-
-    def _finished(self) -> DataFrame:
-        """Returns all pieces, columns gaixie.jobs.pairs.writing.WRITTEN."""
-        if not self.sizes:
-            return self.spark.createDataFrame([], PIECE)
-        return self.read(f"{self.work}/pieces", PIECE)
-
-    def _sentences(self, below: str = "") -> DataFrame:
-        return self.read(f"{self.work}/sentences{below}", SENTENCES)
-
-    def _store(self, number: int, piece: pa.Table) -> None:
-        self.check_lock()
-        self.storage.write_table(f"{self.work}/pieces/{number:06d}.parquet", piece)
+def _judge(source: str, items: Sequence[Candidate], method: Method) -> list[str | None]:
+    """Returns the reason of each candidate that is not a pair, else None."""
+    texts = [item.paraphrase for item in items]
+    a = normalise_column(pa.array([source] * len(texts), pa.string()))
+    b = normalise_column(pa.array(texts, pa.string()))
+    codes = quarantine_reasons(*a, *b, method.min_characters, method.max_characters)
+    found = np.array([None, *REASONS[:-1], COPIED], object)[codes]
+    reasons, known = [], set()
+    for item, unfit in zip(items, found, strict=True):
+        reason = item.reason or unfit
+        text = None if reason else normalise(item.paraphrase or "")
+        reasons.append(REPEATED if text in known and text else reason)
+        known.add(text)
+    return reasons

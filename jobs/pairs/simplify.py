@@ -9,38 +9,33 @@ pseudo data: zh -> en -> simpler en -> zh, filtered by HSK level, perplexity and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import compress
-from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
 from gaixie.jobs.corpus.settings import Uri
-from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.method import Group, Option
-from gaixie.jobs.pairs.models import refused
-from gaixie.jobs.pairs.translation import CHINESE, Step, Translating, Translation
-from gaixie.jobs.pairs.writing import Written
-from gaixie.udfs.metrics.hsk import mean_levels
+from gaixie.jobs.pairs.back_translation import ThereAndBack
+from gaixie.jobs.pairs.method import Candidate
+from gaixie.jobs.pairs.translation import CHINESE, Direction, Translation
+from gaixie.udfs.command_line import UserError
+from gaixie.udfs.meaning.language_model import LanguageModel
+from gaixie.udfs.metrics.hsk import levels, mean_levels
+from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.registry import load_metric
 from gaixie.udfs.text.normalise import normalise
-
-if TYPE_CHECKING:
-    from gaixie.jobs.pairs.settings import BuildSettings
-    from gaixie.jobs.pairs.translation import TranslationSettings
-    from gaixie.udfs.meaning.language_model import LanguageModel
 
 NOT_SIMPLER, UNLIKELY, DISSIMILAR = "not_simpler", "perplexity", "dissimilar"
 """Reasons of the filters, in order."""
 
 
-class SimplifySettings(Group):
-    """simplify in conf/pairs.yaml."""
+class Simplify(ThereAndBack):
+    """The method simplify."""
 
-    simplifier: Annotated[Uri | None, Option()] = None
+    simplifier: Uri
     """the model that simplifies English sentences"""
     through: str = "en"
     """the language to simplify in"""
@@ -48,58 +43,34 @@ class SimplifySettings(Group):
     """the simplifier's instruction before each sentence, such as "simplify: \""""
     min_level_fall: float = 0.1
     """minimum fall of the words' mean HSK level (1 to 7, or 8 if in no list)"""
-    max_perplexity: float = Field(default=200, gt=0)
+    max_perplexity: float = Field(200, gt=0)
     """maximum perplexity per character, by the language model that ships"""
     similarity: str = "spscore-meaning"
     """the metric of source and paraphrase that measures similarity"""
     min_similarity: float = 0.5
     """minimum similarity of source and paraphrase"""
 
-
-@dataclass(frozen=True)
-class Simplify(Translating):
-    """The method simplify, and its writer."""
-
-    origin = "back_translation"
-    groups = ("simplify", "translation")
-    decides = ("seed", *groups)
-
-    model: str
-    seed: int
-    own: SimplifySettings
-    translation: TranslationSettings
-
-    @classmethod
-    def of(cls, settings: BuildSettings) -> Simplify:
-        if not settings.model:
-            raise JobError("--model is missing: the translator, a folder or a name")
-        if not settings.simplify.simplifier:
-            raise JobError("--simplifier is missing: a folder or a name")
-        return cls(settings.model, settings.seed, settings.simplify, settings.translation)
-
     @property
-    def steps(self) -> list[Step]:
-        through, simplifier = self.own.through, self.own.simplifier or ""
-        simplifying = self.translation.model_copy(update={"prefix": self.own.prefix})
+    def directions_of_models(self) -> list[Direction]:
         return [
-            Step(self.model, self.translation, CHINESE, through),
-            Step(simplifier, simplifying, through, through),
-            Step(self.model, self.translation, through, CHINESE),
+            self.direction(self.model, CHINESE, self.through),
+            self.direction(self.simplifier, self.through, self.through, self.prefix),
+            self.direction(self.model, self.through, CHINESE),
         ]
 
-    def check(self, dry_run: bool = False) -> None:
-        from gaixie.udfs.metrics.hsk import levels
-        from gaixie.udfs.metrics.registry import load_metric
-
+    def check(self) -> None:
         super().check()
-        with refused():
+        try:
             levels()
-            load_metric(self.own.similarity)
+            load_metric(self.similarity)
+        except (OSError, ValueError, ImportError) as error:
+            raise UserError(str(error)) from error
 
-    def write(self, sentences: Sequence[str]) -> Iterator[Written]:
+    def candidates(self, sentences: Sequence[str]) -> Iterable[Candidate]:
+        """Yields a candidate of each sentence."""
         made = [Translation(text, None) for text in sentences]
-        for step in self.steps:
-            made = step.go_on(made, self.seed)
+        for direction in self.directions_of_models:
+            made = direction.go_on(made, self.seed)
         good = [row for row, item in enumerate(made) if item.reason is None]
         simpler = [made[row].text or "" for row in good]
         reasons = self.filter([sentences[row] for row in good], simpler)
@@ -107,20 +78,17 @@ class Simplify(Translating):
             made[row] = made[row]._replace(reason=reason)
         for sentence, (text, reason) in zip(sentences, made, strict=True):
             is_chinese = any("一" <= character <= "龥" for character in text or "")
-            yield Written(reason, sentence, text if is_chinese else None)
+            yield Candidate(reason, sentence, text if is_chinese else None)
 
     def filter(self, sentences: Sequence[str], simpler: Sequence[str]) -> list[str | None]:
         """Returns the reason of each rejected pair, else None: shape (pairs,)."""
-        from gaixie.udfs.metrics.metric import Pairs
-        from gaixie.udfs.metrics.registry import load_metric
-
-        own = self.own
         fall = mean_levels(sentences) - mean_levels(simpler)
         pairs = Pairs(pa.array(sentences, pa.string()), pa.array(simpler, pa.string()))
+        similar = load_metric(self.similarity).sentence_scores(pairs)
         holds = {  # a comparison with NaN is false, so the filter rejects
-            NOT_SIMPLER: ~(fall >= own.min_level_fall),
-            UNLIKELY: ~(perplexities(simpler) <= own.max_perplexity),
-            DISSIMILAR: ~(load_metric(own.similarity).sentence_scores(pairs) >= own.min_similarity),
+            NOT_SIMPLER: ~(fall >= self.min_level_fall),
+            UNLIKELY: ~(perplexities(simpler) <= self.max_perplexity),
+            DISSIMILAR: ~(similar >= self.min_similarity),
         }
         rows = zip(*holds.values(), strict=True)
         return [next(compress(holds, row), None) for row in rows]
@@ -135,6 +103,4 @@ def perplexities(texts: Sequence[str]) -> np.ndarray:
 
 @cache
 def _language_model() -> LanguageModel:
-    from gaixie.udfs.meaning.language_model import LanguageModel
-
     return LanguageModel.load()

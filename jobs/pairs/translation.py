@@ -1,35 +1,42 @@
-"""Translates sentences with any sequence-to-sequence model of transformers, in batches of like
-length.
+"""Translates sentences with models of transformers: m2m100, or one Marian model a direction.
 
-A model is a folder, local or of an object store, or a name in the Hugging Face cache. Its
-configuration tells which of three kinds it is:
-
-- m2m100, NLLB and mBART: one model for all languages, which special tokens name; - Marian
-(opus-mt): one model for each direction, so its name has {source} and {target} in it; - T5 and
-others that need an instruction: the setting prefix, with {source} and {target}.
+A model is a folder, local or of an object store, or a name in the Hugging Face cache. m2m100 reads
+and writes all languages, which its tokens __zh__ … name; a Marian model (opus-mt) has a language
+pair in its name, so the setting says {source} and {target} there.
 """
 
 from __future__ import annotations
 
+import re
+import tempfile
 import unicodedata
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
+from pyspark import SparkContext, SparkFiles
+from pyspark.sql import DataFrame
 from xxhash import xxh3_64_intdigest
 
-from gaixie.jobs.pairs import models
-from gaixie.jobs.pairs.method import Free, Group
-from gaixie.jobs.pairs.models import CUT_OFF, TOO_MANY_TOKENS, Draw, Model, refused
-from gaixie.jobs.pairs.writing import Sentences
+from gaixie.jobs.pairs.method import Method
+from gaixie.jobs.pairs.pieces import Write, write_pieces
+from gaixie.udfs.command_line import UserError
 from gaixie.udfs.meaning.pair_encoder import batches
 from gaixie.udfs.metrics import encoder
+from gaixie.udfs.storage.local_copy import fetch, remote
 from gaixie.udfs.text.normalise import normalise
+
+if TYPE_CHECKING:
+    from gaixie.jobs.pairs.build import Build
 
 CHINESE = "zh"
 
+TOO_MANY_TOKENS = "too_many_tokens"
+"""Reason: the sentence is longer than the model or the settings allow."""
+CUT_OFF = "cut_off"
+"""Reason: the translation did not end within the maximum length."""
 EMPTY = "empty_translation"
 COPIED = "copied_translation"
 """Reason: the translation into another language equals its source."""
@@ -37,33 +44,11 @@ WRONG_LANGUAGE = "wrong_language"
 """Reason: less than half of the translation's letters are in the language's script."""
 
 _ROWS = Path(__file__).with_name("languages.tsv").read_text("utf-8").splitlines()
-LANGUAGES = {row[0]: row[1:] for row in (line.split("\t") for line in _ROWS[1:])}
-"""Scripts and the NLLB name by ISO 639-1 code; a script is how its Unicode character names
-begin."""
+SCRIPTS = dict(row.split("\t") for row in _ROWS[1:])
+"""Scripts by ISO 639-1 code; a script is how its Unicode character names begin."""
 
 CPU_TOKENS, GPU_TOKENS = 1024, 16_384
 """Tokens of a batch with padding, times beams."""
-
-
-class TranslationSettings(Group):
-    """translation in conf/pairs.yaml."""
-
-    beams: int = Field(default=4, ge=1)
-    sample: bool = False
-    """sample (temperature, top_p) instead of searching with beams"""
-    temperature: float = Field(default=1.0, gt=0)
-    top_p: float = Field(default=0.9, gt=0, le=1)
-    max_tokens: int = Field(default=200, ge=1)
-    """maximum tokens of a sentence; longer ones go to quarantine"""
-    max_ratio: float = Field(default=3.0, gt=0)
-    """maximum tokens of a translation: this many times those of its source, plus 20"""
-    prefix: str = ""
-    languages: dict[str, str] = Field(default_factory=dict)
-    """the model's own names of languages, by language"""
-    precision: Literal["float32", "bfloat16", "float16"] = "float32"
-    batch_tokens: Annotated[int | None, Free()] = Field(default=None, ge=1)
-    device: Annotated[str, Free()] = "auto"
-    threads: Annotated[int, Free()] = Field(default=1, ge=1)
 
 
 class Translation(NamedTuple):
@@ -73,176 +58,228 @@ class Translation(NamedTuple):
     reason: str | None
 
 
-class Step(NamedTuple):
-    """One of the translations that a sentence goes through."""
+class Translating(Method):
+    """The settings of a method that translates."""
 
-    model: str
-    settings: TranslationSettings
-    source: str
-    target: str
+    beams: int = Field(4, ge=1)
+    """width of the beam search"""
+    sample: bool = False
+    """sample (temperature, top_p) instead of searching with beams"""
+    temperature: float = Field(1.0, gt=0)
+    """temperature of sampling"""
+    top_p: float = Field(0.9, gt=0, le=1)
+    """share of the probability from which tokens are sampled"""
+    max_tokens: int = Field(200, ge=1)
+    """maximum tokens of a sentence; longer ones go to quarantine"""
+    max_ratio: float = Field(3.0, gt=0)
+    """maximum tokens of a translation: this many times those of its source, plus 20"""
+    precision: Literal["float32", "bfloat16", "float16"] = "float32"
+    batch_tokens: int | None = Field(None, ge=1)
+    """tokens of a batch with padding, times beams; by default 1024 on the CPU, 16384 on a GPU"""
+    device: str = "auto"
+    """auto: the GPU if there is one"""
+    threads: int = Field(1, ge=1)
+    """CPU threads of a task"""
+    piece_sentences: int = Field(2000, ge=1)
+    """sentences of a piece: a killed job loses the pieces under way"""
+
+    without_effect: ClassVar[set[str]] = {"device", "threads"}
 
     @property
-    def name(self) -> str:
-        """Returns the model of this direction, with languages in place of {source} and {target}."""
-        return directed(self.model, self.source, self.target)
+    def directions_of_models(self) -> list[Direction]:
+        """Returns all translations that the method makes."""
+        raise NotImplementedError
+
+    def direction(self, model: str, source: str, target: str, prefix: str = "") -> Direction:
+        """Returns a translation by a model, with languages in place of {source} and {target}."""
+        name = model.replace("{source}", source).replace("{target}", target)
+        return Direction(self, name, source, target, prefix)
 
     def check(self) -> None:
-        """Raises JobError if the model lacks a part or a language; loads no weights."""
-        with refused():
-            tokenizer, config = models.load_vocabulary(self.name)
-            for language in (self.source, self.target) if names_languages(config) else ():
-                language_token(tokenizer, self.name, language, self.settings.languages)
+        for direction in self.directions_of_models:
+            direction.check()
+
+    def write(
+        self, build: Build, fit: DataFrame, open_writer: Callable[[], Write], reads: str = "source"
+    ) -> DataFrame:
+        """Lets the executors translate; see write_pieces."""
+        share_models(build.spark.sparkContext, self.directions_of_models)
+        return write_pieces(build, fit, open_writer, self.piece_sentences, reads)
+
+    def digests(self) -> str:
+        """Returns the names and digests of the models."""
+        folders = (model_folder(direction.model) for direction in self.directions_of_models)
+        return " ".join(dict.fromkeys(map(encoder.model_signature, folders)))
+
+
+class Direction(NamedTuple):
+    """One of the translations that a sentence goes through. prefix: the model's instruction."""
+
+    settings: Translating
+    model: str
+    source: str
+    target: str
+    prefix: str = ""
+
+    def check(self) -> None:
+        """Raises UserError if the model lacks a part or a language; loads no weights. Executors get
+        a model of an object store with Spark's files."""
+        try:
+            tokenizer, config = load_vocabulary(self.model)
+            for language in (self.source, self.target) if config.model_type == "m2m_100" else ():
+                language_token(tokenizer, self.model, language)
+        except (OSError, ValueError, ImportError) as error:
+            raise UserError(str(error)) from error
 
     def translate(self, texts: Sequence[str], seed: int) -> list[Translation]:
-        """Translates each text. Within one language, a text may stay unchanged."""
-        translator = load_translator(self.name, self.settings)
-        made = translator.translate(texts, self.source, self.target, seed)
-        if self.source != self.target:
-            return made
-        return [item._replace(reason=None) if item.reason == COPIED else item for item in made]
+        """Returns a translation of each text. Within one language, a text may stay unchanged.
+
+        Texts of like length share a batch. What is sampled depends on seed and batch.
+        """
+        settings = self.settings
+        given = settings.device, settings.precision, settings.threads
+        translator = load_translator(self.model, *given)
+        made = [Translation(None, TOO_MANY_TOKENS)] * len(texts)
+        ids = translator.token_ids([self.prefix + text for text in texts], self.source)
+        longest = min(settings.max_tokens, translator.longest)
+        short = [row for row, tokens in enumerate(ids) if len(tokens) <= longest]
+        default = CPU_TOKENS if translator.device == "cpu" else GPU_TOKENS
+        size = (settings.batch_tokens or default) // (1 if settings.sample else settings.beams)
+        for batch in batches([len(ids[row]) for row in short], size):
+            rows = [short[k] for k in batch]
+            first = xxh3_64_intdigest(f"{self.target} {texts[rows[0]]}".encode(), seed)
+            found = translator.generate([ids[row] for row in rows], settings, self.target, first)
+            for row, (text, ended) in zip(rows, found, strict=True):
+                made[row] = judged(texts[row], text, ended, self.target, self.source == self.target)
+        return made
 
     def go_on(self, made: Sequence[Translation], seed: int) -> list[Translation]:
-        """Translates those that no earlier step has failed."""
+        """Translates those that no earlier translation has failed."""
         good = [item.text or "" for item in made if item.reason is None]
         translated = iter(self.translate(good, seed))
         return [item if item.reason else next(translated) for item in made]
 
 
-class Translating(Sentences):
-    """A method that translates."""
+class Translator:
+    """A model and its tokenizer on one device."""
 
-    @property
-    def steps(self) -> list[Step]:
-        """Returns all translations that the method makes."""
-        raise NotImplementedError
+    def __init__(self, model: str, device: str, precision: str, threads: int):
+        import torch
+        import transformers
 
-    def check(self, dry_run: bool = False) -> None:
-        for step in self.steps:
-            step.check()
+        self.name, self.device = model, encoder.choose_device(device)
+        if self.device == "cpu":
+            torch.set_num_threads(threads)
+        self.tokenizer, config = load_vocabulary(model)
+        self.has_languages = config.model_type == "m2m_100"
+        with encoder.loading(folder := model_folder(model)):
+            network = encoder.load_network(transformers.AutoModelForSeq2SeqLM, folder, config)
+        self.network = network.to(self.device, getattr(torch, precision))
+        positions = getattr(config, "max_position_embeddings", self.tokenizer.model_max_length)
+        self.longest = min(self.tokenizer.model_max_length, positions)
 
-    def models(self) -> list[str]:
-        return list(dict.fromkeys(step.name for step in self.steps))
-
-    def version(self) -> str:
-        """Returns the names and digests of the models."""
-        signatures = (encoder.model_signature(models.model_folder(name)) for name in self.models())
-        return " ".join(dict.fromkeys(signatures))
-
-
-def directed(text: str, source: str, target: str) -> str:
-    """Replaces {source} and {target} by languages."""
-    return text.replace("{source}", source).replace("{target}", target)
-
-
-class Translator(Model):
-    """A model that translates; load_translator gives one for each process."""
-
-    def __init__(self, model: str, settings: TranslationSettings) -> None:
-        super().__init__(model, False, settings.device, settings.precision, settings.threads)
-        self.settings = settings
-        self._read = min(settings.max_tokens, _longest(self.tokenizer, self.config))
-        tokens = settings.batch_tokens or (CPU_TOKENS if self.device == "cpu" else GPU_TOKENS)
-        self._batch_tokens = tokens if settings.sample else tokens // settings.beams
-
-    def translate(
-        self, texts: Sequence[str], source: str, target: str, seed: int = 0
-    ) -> list[Translation]:
-        """Returns a translation of each text; languages are ISO 639-1.
-
-        seed: with the text, decides what is sampled; neither its batch nor its place matters.
-        """
-        made: list[Translation] = [Translation(None, TOO_MANY_TOKENS)] * len(texts)
-        ids = self.token_ids(texts, source, target)
-        short = [row for row, tokens in enumerate(ids) if len(tokens) <= self._read]
-        for batch in batches([len(ids[row]) for row in short], self._batch_tokens):
-            rows = [short[k] for k in batch]
-            seeds = [_seed(seed, source, target, texts[row]) for row in rows]
-            found = self._generate([ids[row] for row in rows], target, seeds)
-            for row, translation in zip(rows, found, strict=True):
-                made[row] = judged(texts[row], translation, target)
-        return made
-
-    def token_ids(
-        self, texts: Sequence[str], source: str, target: str = CHINESE
-    ) -> list[list[int]]:
+    def token_ids(self, texts: Sequence[str], language: str) -> list[list[int]]:
         """Returns the token ids of each text, with those that name the language and end the
         text."""
-        languages = self.settings.languages
-        if not names_languages(self.config):
-            names = languages.get(source, source), languages.get(target, target)
-            prefix = directed(self.settings.prefix, *names)
-            return self._ids([prefix + text for text in texts])
-        name = language_token(self.tokenizer, self.name, source, languages)
-        if hasattr(self.tokenizer, "src_lang"):
-            self.tokenizer.src_lang = name.strip("_")
-            return self._ids(texts)
-        first, last = self.tokenizer.convert_tokens_to_ids(name), self.tokenizer.eos_token_id
-        return [[first, *ids, last] for ids in self._ids(texts, add_special_tokens=False)]
+        if not texts:
+            return []
+        given = {"verbose": False, "add_special_tokens": not self.has_languages}
+        ids = self.tokenizer(list(texts), **given)["input_ids"]
+        if not self.has_languages:
+            return ids
+        first = language_token(self.tokenizer, self.name, language)
+        return [[first, *row, self.tokenizer.eos_token_id] for row in ids]
 
-    def _ids(self, texts: Sequence[str], **given: bool) -> list[list[int]]:
-        return self.tokenizer(list(texts), verbose=False, **given)["input_ids"] if texts else []
-
-    def _generate(
-        self, ids: list[list[int]], target: str, seeds: list[int]
+    def generate(
+        self, ids: list[list[int]], settings: Translating, target: str, seed: int
     ) -> list[tuple[str, bool]]:
         """Returns (translation, whether it ended) for texts of like length."""
-        settings, beams = self.settings, 1 if self.settings.sample else self.settings.beams
-        first: dict[str, int] = {}
-        if names_languages(self.config):
-            name = language_token(self.tokenizer, self.name, target, settings.languages)
-            first["forced_bos_token_id"] = self.tokenizer.convert_tokens_to_ids(name)
-        draws = [Draw(seeds, settings.temperature, settings.top_p)] if settings.sample else []
+        import torch
+
+        options: dict[str, Any] = {"num_beams": 1 if settings.sample else settings.beams}
+        if self.has_languages:
+            language = language_token(self.tokenizer, self.name, target)
+            options["forced_bos_token_id"] = language
+        if settings.sample:
+            torch.manual_seed(seed)
+            options |= {"temperature": settings.temperature, "top_p": settings.top_p, "top_k": 0}
         longest = int(max(map(len, ids)) * settings.max_ratio) + 20
         batch, mask = encoder.pad(ids, self.tokenizer.pad_token_id, self.device)
-        output = self.generate(
-            batch, mask, longest, num_beams=beams, logits_processor=draws, **first
-        )
+        with torch.inference_mode():
+            output = self.network.generate(
+                input_ids=batch,
+                attention_mask=mask.long(),
+                do_sample=settings.sample,
+                max_length=None,
+                max_new_tokens=longest,
+                **options,
+            )
         ended = (output[:, 1:longest] == self.tokenizer.eos_token_id).any(dim=1).tolist()
-        # Some tokenizers do not mark their language tokens as special.
-        behind = output[:, 1 + len(first) :]
+        behind = output[:, 1 + self.has_languages :]
         texts = self.tokenizer.batch_decode(behind, skip_special_tokens=True)
         return [(text.strip(), end) for text, end in zip(texts, ended, strict=True)]
 
 
-@lru_cache(maxsize=4)
-def load_translator(model: str, settings: TranslationSettings) -> Translator:
-    """Returns the translator of these settings, loaded once in a process. Raises as Translator
-    does."""
-    return Translator(model, settings)
+load_translator = cache(Translator)
+"""Returns a translator, loaded once in a process."""
 
 
-def names_languages(config: Any) -> bool:
-    """Returns whether special tokens name the languages."""
-    return config.model_type in ("m2m_100", "mbart")
+@cache
+def model_folder(model: str) -> str:
+    """Returns the path that transformers loads; copies a model of an object store to this host once
+    a process.
+
+    On the hosts of its workers, Spark has already copied it: see share_models.
+    """
+    if not remote(model):
+        return model
+    if SparkFiles._is_running_on_worker:
+        return SparkFiles.get(model.rstrip("/").rpartition("/")[2])
+    return str(fetch(model, Path(tempfile.mkdtemp(prefix="gaixie-model-"))))
 
 
-def language_token(tokenizer: Any, model: str, language: str, given: dict[str, str]) -> str:
-    """Returns the token that names a language. Raises ValueError if the vocabulary has none."""
-    nllb = LANGUAGES.get(language, ["", ""])[1]
-    names = [given[language]] if language in given else [f"__{language}__", nllb]
-    if language in tokenizer.all_special_tokens:  # otherwise it may be a piece of a word
-        names.append(language)
-    for name in names:
-        if name and tokenizer.convert_tokens_to_ids(name) not in (None, tokenizer.unk_token_id):
-            return name
-    hint = f"--set translation.languages.{language}=NAME gives the model's name for it"
-    raise ValueError(f"{model}: no language '{language}' in its vocabulary; {hint}")
+def share_models(context: SparkContext, directions: Sequence[Direction]) -> None:
+    """Makes each executor fetch the models of object stores before its first task."""
+    for model in dict.fromkeys(direction.model for direction in directions):
+        if remote(model):
+            context.addFile(model.rstrip("/"), recursive=True)
 
 
-def _longest(tokenizer: Any, config: Any) -> int:
-    positions = getattr(config, "max_position_embeddings", None) or tokenizer.model_max_length
-    return min(tokenizer.model_max_length, positions)
+def load_vocabulary(model: str) -> tuple[Any, Any]:
+    """Returns a model's tokenizer and configuration. Raises ValueError or OSError of one line."""
+    import transformers
+
+    folder = model_folder(model)
+    try:
+        with encoder.loading(folder):
+            config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+            tokenizer = encoder.load_tokenizer(folder)
+    except ImportError as error:
+        needed = re.search(r"(sentencepiece|sacremoses|tiktoken)", str(error), re.IGNORECASE)
+        name = needed[0].lower() if needed else str(error).split("\n")[0]
+        hint = f"its tokenizer needs the package {name}: pip install 'gaixie[translation]'"
+        raise ValueError(f"{model}: {hint}") from None
+    if not config.is_encoder_decoder:
+        raise ValueError(f"{model}: is a {config.model_type}, not a sequence-to-sequence model")
+    return tokenizer, config
 
 
-def judged(text: str, translation: tuple[str, bool], target: str) -> Translation:
+def language_token(tokenizer: Any, model: str, language: str) -> int:
+    """Returns the id of the token that names a language. Raises ValueError if there is none."""
+    number = tokenizer.convert_tokens_to_ids(f"__{language}__")
+    if number in (None, tokenizer.unk_token_id):
+        raise ValueError(f"{model}: no language '{language}' in its vocabulary")
+    return number
+
+
+def judged(text: str, made: str, ended: bool, target: str, same_language: bool) -> Translation:
     """Returns a text's translation, checked, given whether it ended."""
-    made, ended = translation
     if not made:
         return Translation(None, EMPTY)
     if not ended:
         return Translation(made, CUT_OFF)
     if normalise(made) == normalise(text):
-        return Translation(made, COPIED)
+        return Translation(made, None if same_language else COPIED)
     return Translation(made, None if is_language(made, target) else WRONG_LANGUAGE)
 
 
@@ -252,11 +289,6 @@ def is_language(text: str, language: str) -> bool:
     letters = [unicodedata.name(c, "").partition(" ")[0] for c in text if c.isalpha()]
     if not letters:
         return False
-    if language not in LANGUAGES:
+    if language not in SCRIPTS:
         return letters.count("CJK") * 2 < len(letters)
-    scripts = LANGUAGES[language][0].split()
-    return 2 * sum(name in scripts for name in letters) >= len(letters)
-
-
-def _seed(seed: int, source: str, target: str, text: str) -> int:
-    return xxh3_64_intdigest(f"{source} {target} {text}".encode(), seed % 2**64)
+    return 2 * sum(name in SCRIPTS[language].split() for name in letters) >= len(letters)

@@ -13,71 +13,69 @@ Source: *Chinese Sentence Paraphrasing*, section 3.2, which pairs a human and a 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from pydantic import Field
+from pyspark.sql import DataFrame
 from xxhash import xxh3_64_intdigest
 
-from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.method import ALONE, OVER_LIMIT, REPEATED, Made, Method
+from gaixie.jobs.pairs.groups import make_groups
+from gaixie.jobs.pairs.method import ALONE, OVER_LIMIT, REPEATED, Candidate, Method, PairsInput
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.splitmix import GOLDEN, mix
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from gaixie.jobs.pairs.settings import BuildSettings
-
+    from gaixie.jobs.pairs.build import Build
 
 COMPARED = 2_000
 """Maximum versions of a sentence that are paired with each other: some two million pairs."""
 
 
-@dataclass(frozen=True)
 class Versions(Method):
-    """The method versions. max_pairs None keeps all pairs."""
+    """The method versions."""
 
-    options = ("foreign_column", "text_column", "source_lang", "target_lang", "max_pairs")
-    decides = ("max_pairs", "seed")
+    foreign_column: str
+    """the column of the foreign sentence; versions have the same value in it"""
+    text_column: str = "text"
+    """the column of a Chinese version, or of a list of them"""
+    max_pairs: int | None = Field(None, ge=1)
+    """keep at most N pairs of one foreign sentence, chosen by a hash"""
 
-    both_directions: bool
-    max_pairs: int | None
-    seed: int
-
-    @classmethod
-    def of(cls, settings: BuildSettings) -> Versions:
-        if not (settings.foreign_column or settings.tmx):
-            raise JobError("--foreign-column is missing: versions have the same value in it")
-        return cls(settings.both, settings.max_pairs, settings.seed)
+    def table(self) -> PairsInput:
+        return PairsInput.of(self, self.foreign_column, self.text_column, may_have_lists=True)
 
     def items(self, rows: DataFrame) -> DataFrame:
-        """rows: source (the foreign sentence), paraphrase (a version or a list), malformed_line."""
         is_list = dict(rows.dtypes)["paraphrase"].startswith("array")
         version = "explode_outer(paraphrase)" if is_list else "paraphrase"
         rows = rows.selectExpr("source AS foreign", f"{version} AS source", "malformed_line")
         return rows.selectExpr("foreign", "source", "source AS paraphrase", "malformed_line")
 
-    def make(self, members: list[tuple[str, str]]) -> Iterator[Made]:
+    def make(self, build: Build, fit: DataFrame) -> DataFrame:
+        return make_groups(fit, self.pairs_of)
+
+    def used(self, build: Build, pairs: DataFrame) -> DataFrame:
+        return pairs.selectExpr("group", "explode(array(source, paraphrase))")
+
+    def pairs_of(self, members: list[tuple[str, str]]) -> Iterator[Candidate]:
+        """Yields the pairs and leftovers of a group."""
         distinct: dict[str, str] = {}
         for text in sorted(source for source, _ in members):
             normalised = normalise(text)
             if normalised in distinct:
-                yield Made(REPEATED, text, None)
+                yield Candidate(REPEATED, text, None)
             distinct.setdefault(normalised, text)
         texts = list(distinct.values())
         if len(texts) == 1:
-            yield Made(ALONE, texts[0], None)
+            yield Candidate(ALONE, texts[0], None)
             return
-        codes = np.array(
-            [xxh3_64_intdigest(text.encode(), self.seed) for text in distinct], np.uint64
-        )
+        hashes = [xxh3_64_intdigest(text.encode(), self.seed) for text in distinct]
         used = np.zeros(len(texts), bool)
-        for first, second in choose(codes, self.both_directions, self.max_pairs):
+        for first, second in choose(np.array(hashes, np.uint64), self.both, self.max_pairs):
             used[first] = used[second] = True
-            yield Made(None, texts[first], texts[second])
+            yield Candidate(None, texts[first], texts[second])
         for unused in np.flatnonzero(~used):
-            yield Made(OVER_LIMIT, texts[unused], None)
+            yield Candidate(OVER_LIMIT, texts[unused], None)
 
 
 def choose(

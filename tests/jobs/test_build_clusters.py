@@ -3,19 +3,15 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from built_pairs import manifest, on_cluster, table
 from pyspark.sql import Observation
 
 from gaixie.jobs.build_pairs import main
 from gaixie.jobs.corpus.accounts import observed
-from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.cluster import build, sentences
-from gaixie.jobs.pairs.cluster import components as components_module
-from gaixie.jobs.pairs.cluster.components import components
+from gaixie.jobs.pairs.clusters import steps
+from gaixie.udfs.command_line import UserError
 
 SETS = (
     (
@@ -41,7 +37,7 @@ def run(table: pd.DataFrame | Path, output: Path, *given: str) -> Path:
     if isinstance(table, pd.DataFrame):
         path = output.with_suffix(".parquet")
         table.to_parquet(path, row_group_size=3)
-    line = ["cluster", "--input", path, "--output", output, "--set", "cluster.min_meaning=0.5"]
+    line = ["cluster", "--input", path, "--output", output, "--min-meaning", "0.5"]
     assert main([str(word) for word in [*line, *given]]) == 0
     return output
 
@@ -62,7 +58,7 @@ def month() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def first(spark, month, tmp_path_factory) -> Path:
-    return run(month, tmp_path_factory.mktemp("first") / "out", "--references", "2")
+    return run(month, tmp_path_factory.mktemp("first") / "out")
 
 
 def test_sentences_that_say_the_same(first, month):
@@ -83,10 +79,7 @@ def test_sentences_that_say_the_same(first, month):
     left = table(first, "quarantine").set_index("reason")["source"]
     assert left["alone"] == ALONE
     assert left["near_duplicate"] in (NEAR, SETS[0][0])
-    references = table(first, "references")
-    assert set(references["group"]) <= set(pairs["group"])
-    assert all(len(several) >= 2 for several in references["references"])
-    assert set(told.files) == {"pairs", "quarantine", "clusters", "references"}
+    assert set(told.files) == {"pairs", "quarantine", "clusters"}
     assert told.figures["sentences"] == 11
 
 
@@ -129,30 +122,28 @@ def test_a_new_month_joins(first, month, tmp_path):
 
 def test_keys_keep_sentences_apart(spark, tmp_path):
     rows = [
-        (SETS[0][0], "fire", "2026-03-01 10:00:00", None),
-        (SETS[0][1], "fire", "2026-03-01 23:00:00", None),
-        (SETS[0][2], "fire", "2026-03-02 00:30:00", "u"),
-        (SETS[0][3], None, "no time", "u"),
-        (SETS[1][0], "a", "2026-03-01", None),
-        (SETS[1][1], "b", "2026-03-01", " "),
+        (SETS[0][0], "fire", "1", None),
+        (SETS[0][1], "fire", "1", None),
+        (SETS[0][2], "fire", "2", "u"),
+        (SETS[0][3], None, "1", "u"),
+        (SETS[1][0], "a", "1", None),
+        (SETS[1][1], "b", "1", " "),
         (ALONE, None, None, None),
     ]
-    given = pd.DataFrame(rows, columns=["text", "topic", "created", "url"])
-    output = run(given, tmp_path / "p", "--key-column", "topic+created:day", "url")
+    given = pd.DataFrame(rows, columns=["text", "topic", "day", "url"])
+    output = run(given, tmp_path / "p", "--key-column", "topic+day", "url")
     assert clusters(output) == {frozenset(SETS[0][:2]), frozenset(SETS[0][2:])}
     assert manifest(output).quarantine == {"alone": 2, "no_key": 1}
-    with pytest.raises(JobError, match=r"its keys are topic.created:day, url, not none"):
+    with pytest.raises(UserError, match=r"its keys are .*topic.day"):
         run(given, tmp_path / "q", "--clusters", str(output))
 
 
 def test_limits_and_resumption(spark, month, tmp_path, monkeypatch):
-    from gaixie.jobs.pairs.cluster.build import ClusterPairs
-
     def killed(*_):
         raise RuntimeError("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(ClusterPairs, "_made", killed)
+        patch.setattr(steps, "reduce", killed)
         with pytest.raises(RuntimeError, match="killed"):
             run(month, tmp_path / "p", "--max-pairs", "1")
     tables = tmp_path / "p" / "_work" / "sentences"
@@ -167,38 +158,16 @@ def test_limits_and_resumption(spark, month, tmp_path, monkeypatch):
 @pytest.mark.parametrize(("text", "reason"), [(ALONE, "alone"), ("太短了。", "too_short")])
 def test_nothing_to_pair(spark, compiled, tmp_path, text, reason):
     """Counts must hold when no pair is made, although Spark then skips the steps that count."""
-    output = run(pd.DataFrame({"text": [text]}), tmp_path / "p", "--references", "2")
+    output = run(pd.DataFrame({"text": [text]}), tmp_path / "p")
     told = manifest(output)
     assert (told.pairs, told.quarantine) == (0, {reason: 1})
     assert len(table(output, "clusters")) == (reason == "alone")
 
 
-def test_a_dry_run_writes_nothing(spark, month, tmp_path, capsys):
-    run(month, tmp_path / "p", "--dry-run")
-    said = capsys.readouterr().out
-    assert said.startswith("the first 14 rows: 14 sentences, ")
-    assert "1 in quarantine: near_duplicate" in said
-    assert "  -> " in said
-    assert not (tmp_path / "p").exists()
-
-
-def test_a_component_is_bounded(spark, monkeypatch):
-    """A component keeps its strongest edges; unpublished sentences without an edge must go."""
-    monkeypatch.setattr(build, "COMPONENT_EDGES", 2)
-    rows = [(1, 2, 0.9, 1), (2, 3, 0.8, 1), (3, 4, 0.7, 1), (3, 5, 0.6, 1), (8, 9, 0.5, 8)]
-    edges = spark.createDataFrame(rows, "a bigint, b bigint, score float, component bigint")
-    nodes = [(n, "old" if n == 5 else None) for n in (1, 2, 3, 4, 5, 8, 9)]
-    kept = spark.createDataFrame(nodes, "node bigint, cluster string")
-    kept, strongest, weak = build._bounded(kept, edges, kept.where("cluster IS NOT NULL"))
-    assert weak == 2
-    assert {(row.a, row.b) for row in strongest.collect()} == {(1, 2), (2, 3), (8, 9)}
-    assert {row.node for row in kept.collect()} == {1, 2, 3, 5, 8, 9}
-
-
 def test_a_published_cluster_is_linked_by_its_first_members(spark):
     rows = [(node, f"{node:02}", "07") for node in range(9)] + [(20, "20", "20"), (21, "21", "20")]
     members = spark.createDataFrame(rows, "node bigint, id string, cluster string")
-    first = build._first_members(members, 3).collect()
+    first = steps.first_members(members, 3).collect()
     assert sorted((row.cluster, row.node) for row in first) == [
         *(("07", node) for node in (0, 1, 7)),  # the centre, then the smallest
         *(("20", node) for node in (20, 21)),
@@ -206,11 +175,11 @@ def test_a_published_cluster_is_linked_by_its_first_members(spark):
 
 
 def test_a_sentence_has_so_many_keys(spark, monkeypatch):
-    monkeypatch.setattr(sentences, "KEYS", 3)
+    monkeypatch.setattr(steps, "KEYS", 3)
     rows = [("g", "句", [key]) for key in range(5)] + [("h", "话", [1, 2]), ("g", "句", [4])]
     fit = spark.createDataFrame(rows, "group string, source string, keys array<bigint>")
     left_out = Observation()
-    found = sentences.distinct_sentences(fit, None, left_out).collect()
+    found = steps.distinct_sentences(fit, None, left_out).collect()
     assert {row.id: (row["keys"], row.copies) for row in found} == {
         "g": ([0, 1, 2], 5),
         "h": ([1, 2], 0),
@@ -218,39 +187,18 @@ def test_a_sentence_has_so_many_keys(spark, monkeypatch):
     assert observed(left_out) == {"count": 2}
 
 
-def test_components_of_many_edges(spark, tmp_path):
-    random = np.random.default_rng(8)
-    edges = np.concatenate([random.integers(-60, 60, (40, 2)), [[n, n + 1] for n in range(90, 99)]])
-    a, b = edges.T
-    rows = spark.createDataFrame(pa.table({"a": a, "b": b}))
-
-    def keep(name, kept):
-        kept.write.parquet(str(tmp_path / name))
-        return spark.read.parquet(str(tmp_path / name))
-
-    expected = dict(zip(*components_module.join_edges(a, b), strict=True))
-    few, many = (components(rows, keep, most).collect() for most in (1000, 1))
-    assert {row.node: row.component for row in few} == expected
-    lonely = {a for a, b in edges.tolist() if a == b} - {
-        x for a, b in edges.tolist() if a != b for x in (a, b)
-    }
-    found = {row.node: row.component for row in many}
-    assert len(found) == len(many)
-    assert found == {node: least for node, least in expected.items() if node not in lonely}
-
-
 def test_on_the_cluster_from_the_store_to_the_store(store, spark_submit, jars, first, tmp_path):
     """The cluster must find the same clusters as local mode."""
     store.put("month/a.parquet", first.with_suffix(".parquet").read_bytes())
-    words = "cluster --input s3://gaixie/month --output s3a://gaixie/clustered --references 2"
-    words = f"build_pairs.py {words} --set cluster.min_meaning=0.5"
+    words = "cluster --input s3://gaixie/month --output s3a://gaixie/clustered"
+    words = f"build_pairs.py {words} --min-meaning 0.5"
     on_cluster(spark_submit, jars, store, words)
     keys = [key for key in store.keys("clustered/") if not key.endswith("/")]
     for key in keys:
         path = tmp_path / key
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(store.read(key))
-    for name in ("pairs", "clusters", "references"):
+    for name in ("pairs", "clusters"):
         pd.testing.assert_frame_equal(table(tmp_path / "clustered", name), table(first, name))
     assert manifest(tmp_path / "clustered").quarantine == manifest(first).quarantine
     assert not [key for key in keys if "_work" in key or "__magic" in key]

@@ -25,8 +25,7 @@ def table(output: Path, name: str) -> pd.DataFrame:
     partitioning = HIVE if name == "quarantine" else None
     files = ds.dataset(output / name, partitioning=partitioning, format="parquet")
     rows = files.to_table().to_pandas()
-    by = [column for column in rows.columns[:2] if column != "references"]
-    return rows.sort_values(by, ignore_index=True)
+    return rows.sort_values([*rows.columns[:2]], ignore_index=True)
 
 
 def on_cluster(spark_submit, jars: str, store: ObjectStore, words: str) -> None:

@@ -4,13 +4,11 @@
 
 Prints its port. SCRIPT is JSON: for each text that a prompt may contain, a list of behaviours, one
 per request; after the list ends, answers are normal. A prompt ends with an empty line and the
-sentence, or numbered sentences. LOG gets a line of JSON for each paid answer before it is sent:
-sentences, tokens in and out.
+sentence. LOG gets a line for each answer before it is sent: its sentence.
 """
 
 import json
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -38,7 +36,7 @@ class Server:
     """The server process, as a test sees it."""
 
     def __init__(self, folder: Path, script: dict[str, list[str]] | None = None):
-        self.log = folder / "paid.jsonl"
+        self.log = folder / "answered.txt"
         self.log.touch()
         (folder / "script.json").write_text(json.dumps(script or {}), "utf-8")
         line = [sys.executable, __file__, str(self.log), str(folder / "script.json")]
@@ -46,13 +44,9 @@ class Server:
         assert self.process.stdout
         self.url = f"http://127.0.0.1:{int(self.process.stdout.readline())}/v1"
 
-    def paid(self) -> list[dict[str, Any]]:
-        """Returns the paid answers, in order."""
-        lines = self.log.read_text("utf-8").splitlines()
-        return [json.loads(line) for line in lines]
-
-    def tokens(self) -> int:
-        return sum(line["in"] + line["out"] for line in self.paid())
+    def answered(self) -> list[str]:
+        """Returns the sentences that were answered, in order."""
+        return self.log.read_text("utf-8").splitlines()
 
     def stop(self) -> None:
         self.process.kill()
@@ -107,28 +101,18 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, kind: str, prompt: str, body: dict[str, Any]) -> None:
         asked = prompt.rpartition("\n\n")[2]
-        lines = [re.match(r"\d+\. (.*)", line) for line in asked.splitlines()]
-        sentences = [line[1] for line in lines if line] if all(lines) else [asked]
-        texts = [f"{PREFIX}{sentence}" for sentence in sentences]
-        if len(texts) == 1:
-            text = texts[0]
-        else:
-            answers = {str(n): text for n, text in enumerate(texts, 1)}
-            text = json.dumps(answers, ensure_ascii=False)
-        if kind == "short":  # an object that lacks a sentence
-            text = json.dumps({"1": texts[0]}, ensure_ascii=False)
-        text = {"refused": REFUSAL, "empty": "", "lines": f"{text}\n{text}"}.get(kind, text)
-        text = {"copied": asked, "english": "The same in English, at some length."}.get(kind, text)
-        text = asked.replace("因此", "所以") if kind == "reworded" else text
+        text = f"{PREFIX}{asked}"
+        texts = {"refused": REFUSAL, "empty": "", "lines": f"{text}\n{text}", "copied": asked}
+        texts |= {"english": "The same in English, at some length."}
+        texts |= {"reworded": asked.replace("因此", "所以")}
+        text = texts.get(kind, text)
         ending = {"cut off": "length", "withheld": "content_filter"}.get(kind, "stop")
-        used = {"prompt_tokens": len(prompt), "completion_tokens": len(text)}
-        paid = {"sentences": sentences, "in": len(prompt), "out": len(text), "kind": kind}
-        limit = body.get("max_tokens", 10**9)
-        assert len(text) <= limit, f"{len(text)} tokens, asked for {limit}"
-        os.write(self.log, (json.dumps(paid, ensure_ascii=False) + "\n").encode())
+        assert len(text) <= body.get("max_tokens", 10**9), f"{len(text)} tokens, asked for {body}"
+        os.write(self.log, f"{asked}\n".encode())
         message = {"role": "assistant", "content": text}
         choice = {"index": 0, "message": message, "finish_reason": ending}
         answer = {"id": "1", "object": "chat.completion", "created": 1, "model": body["model"]}
+        used = {"prompt_tokens": len(prompt), "completion_tokens": len(text)}
         usage = used | {"total_tokens": len(prompt) + len(text)}
         self._send(200, answer | {"choices": [choice], "usage": usage}, kind)
 

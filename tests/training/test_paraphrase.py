@@ -131,7 +131,7 @@ def test_a_service_writes_and_the_gates_judge(tmp_path: Path, capsys) -> None:
         first, *others = capsys.readouterr().out.splitlines()
         assert first == TEXT.replace("因此", "所以")
         assert not any(llm_server.REFUSAL in own or "English" in own for own in others)
-        assert len(server.paid()) == 4
+        assert len(server.answered()) == 4
     finally:
         server.stop()
 

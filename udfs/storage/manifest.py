@@ -161,7 +161,7 @@ class PairsManifest(_Manifest):
     """Groups with a pair."""
     pairs: int
     seconds: float
-    files: dict[Literal["pairs", "quarantine", "clusters", "references"], list[RunFile]]
+    files: dict[Literal["pairs", "quarantine", "clusters"], list[RunFile]]
 
 
 class ReleaseSettings(_Part):

@@ -35,12 +35,14 @@ def load_settings(
     path: str | Path,
     overrides: Mapping[str, Any] | None = None,
     assignments: Iterable[str] = (),
+    sections: Sequence[str] = (),
 ) -> Model:
     """Loads a YAML file by path or URI as a model; the command line overrides it.
 
     overrides: values by top-level key, from the options of the same names; None is "not given".
     assignments: KEY=VALUE of --set, with dots in KEY between levels and YAML as VALUE; they apply
-    last. Raises OSError or ValueError with one line that names the file or the option, the key, and
+    last. sections: keys of the file whose mappings hold the values, the later ones over the earlier
+    ones. Raises OSError or ValueError with one line that names the file or the option, the key, and
     what was expected.
     """
     assignments = list(assignments)
@@ -50,6 +52,9 @@ def load_settings(
         raise ValueError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(values, dict):
         raise ValueError(f"{path}: expected a mapping of settings")
+    if sections:
+        parts = [values.get(section) or {} for section in sections]
+        values = {key: value for part in parts for key, value in part.items()}
     given = overrides or {}
     values |= {key: value for key, value in given.items() if value is not None}
     for assignment in assignments:

@@ -8,19 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gaixie.jobs.pairs.method import ALONE, OVER_LIMIT, REPEATED, Made
+from gaixie.jobs.pairs.method import ALONE, OVER_LIMIT, REPEATED, Candidate
 from gaixie.jobs.pairs.versions import COMPARED, Versions, choose
 
 TEXTS = st.lists(st.text("春眠不觉晓 １1", min_size=1, max_size=4), min_size=1, max_size=7)
 
 
-def make(texts, both=False, most=None, seed=1) -> list[Made]:
-    method = Versions(both, most, seed)
-    return list(method.make([(text, text) for text in texts]))
+def make(texts, both=False, most=None, seed=1) -> list[Candidate]:
+    given = {"max_pairs": most, "seed": seed, "directions": "both" if both else "one"}
+    method = Versions(input="in", output="out", foreign_column="en", **given)
+    return list(method.pairs_of([(text, text) for text in texts]))
 
 
-def pairs(made: list[Made]) -> set[tuple[str, str | None]]:
-    return {(source, paraphrase) for reason, source, paraphrase in made if reason is None}
+def pairs(made: list[Candidate]) -> set[tuple[str, str | None]]:
+    return {(item.source, item.paraphrase) for item in made if item.reason is None}
 
 
 def test_all_pairs_in_one_direction_or_both():
@@ -59,10 +60,10 @@ def test_every_version_is_in_a_pair_or_one_leftover(texts, both, most, random):
     shuffled = random.sample(texts, len(texts))
     assert make(shuffled, both, most) == made
     used = {text for pair in pairs(made) for text in pair}
-    left = Counter(source for reason, source, _ in made if reason)
-    assert {reason for reason, *_ in made} <= {None, REPEATED, ALONE, OVER_LIMIT}
+    left = Counter(item.source for item in made if item.reason)
+    assert {item.reason for item in made} <= {None, REPEATED, ALONE, OVER_LIMIT}
     assert Counter(texts) == left + Counter(used)
-    assert len([1 for reason, *_ in made if reason is None]) <= (most or 100)
+    assert sum(item.reason is None for item in made) <= (most or 100)
 
 
 def test_a_group_of_100_000_is_bounded():

@@ -1,10 +1,10 @@
-"""Judges which sentences can be in a pair, and makes pairs of them, group by group."""
+"""Judges which sentences can be in a pair, and makes the pairs of each group."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, groupby, islice, pairwise
+from itertools import groupby, islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,8 @@ from pyspark.sql.functions import arrow_udf
 from pyspark.sql.types import StringType, StructField, StructType
 from xxhash import xxh3_128_hexdigest
 
-from gaixie.jobs.pairs.method import OVER_LIMIT, REPEATED, Made, Method
-from gaixie.udfs.text.normalise import UNDECODABLE, normalise_column
+from gaixie.jobs.pairs.method import OVER_LIMIT, REPEATED, Candidate
+from gaixie.udfs.text.normalise import UNDECODABLE, normalise, normalise_column
 from gaixie.udfs.text.validate import REASONS, quarantine_reasons
 
 NO_GROUP = "no_foreign"
@@ -30,8 +30,14 @@ MEMBERS = 100_000
 BATCH = 10_000
 """Pairs that return to Spark at once."""
 
-MADE = "reason string, source string, paraphrase string, foreign string, group string"
-_MADE = pa.schema([(column.split()[0], pa.string()) for column in MADE.split(", ")])
+NAMES = ("reason", "source", "paraphrase", "foreign", "group", "parameters")
+MADE = ", ".join(f"{name} string" for name in NAMES) + ", dropped boolean"
+"""Columns of what a method makes. parameters: null if they are those of the whole building.
+dropped: whether this is a further candidate of a sentence that another row accounts for."""
+MADE_ARROW = pa.schema([*((name, pa.string()) for name in NAMES), ("dropped", pa.bool_())])
+
+PairsOf = Callable[[list[tuple[str, str]]], Iterator[Candidate]]
+"""Yields the pairs and leftovers of one group, given its distinct items (source, paraphrase)."""
 
 
 def judge_columns(min_characters: int, max_characters: int, alone: bool) -> Callable[..., Column]:
@@ -79,42 +85,55 @@ def by_reason(rows: DataFrame) -> Counter[str]:
     return Counter({row.reason: row["count"] for row in rows.groupBy("reason").count().collect()})
 
 
-def make_pairs(fit: DataFrame, method: Method) -> DataFrame:
-    """Returns columns MADE: what the method makes of each group of fit items.
+def make_groups(fit: DataFrame, pairs_of: PairsOf, alone: bool = True) -> DataFrame:
+    """Returns columns MADE: what pairs_of makes of each group of fit items.
 
-    The items of a group arrive one by one, so a large group never becomes a single row. If a group
-    has more than MEMBERS items, those with the least hash are used; the others are over the limit.
+    alone: whether an item is one sentence. The items of a group arrive one by one, so a large group
+    never becomes a single row. If a group has more than MEMBERS items, those with the least hash
+    are used; the others are over the limit.
     """
-    second = [] if method.alone else ["paraphrase"]
+    second = [] if alone else ["paraphrase"]
     rows = fit.select("group", "foreign", "source", *second).repartition("group")
 
     def make(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        made = _made(batches, method)
+        made = made_of_groups(batches, pairs_of, alone)
         while some := list(islice(made, BATCH)):
-            yield pa.RecordBatch.from_pylist(some, _MADE)
+            yield pa.RecordBatch.from_pylist(some, MADE_ARROW)
 
     order = "group", F.xxhash64("source", *second)
     return rows.sortWithinPartitions(*order).mapInArrow(make, MADE)
 
 
-def _made(batches: Iterable[pa.RecordBatch], method: Method) -> Iterator[dict[str, Any]]:
+def made_of_groups(
+    batches: Iterable[pa.RecordBatch], pairs_of: PairsOf, alone: bool
+) -> Iterator[dict[str, Any]]:
+    """Yields rows MADE for rows sorted by group: group, foreign, source, and paraphrase unless
+    alone."""
     rows = (row for batch in batches for row in batch.to_pylist())
     for group, items in groupby(rows, key=lambda row: row["group"]):
         foreign, members = None, Counter[tuple[str, str]]()
         for row in items:
             item = row["source"], row.get("paraphrase", row["source"])
-            if item not in members and len(members) == MEMBERS:
-                made = _left(OVER_LIMIT, item, method)
-                yield made._asdict() | {"foreign": row["foreign"], "group": group}
-                continue
-            foreign = min(foreign or row["foreign"], row["foreign"])
-            members[item] += 1
-        again = (
-            _left(REPEATED, item, method) for item in (members - Counter([*members])).elements()
-        )
-        for made in chain(again, method.make([*members])):
-            yield made._asdict() | {"foreign": foreign, "group": group}
+            if item in members or len(members) < MEMBERS:
+                foreign = min(foreign or row["foreign"], row["foreign"])
+                members[item] += 1
+            else:
+                yield _row(Candidate(OVER_LIMIT, item[0], item[1]), row["foreign"], group, alone)
+        left = [Candidate(REPEATED, *item) for item in (members - Counter([*members])).elements()]
+        for made in (*left, *pairs_of([*members])):
+            yield _row(made, foreign, group, alone)
 
 
-def _left(reason: str, item: tuple[str, str], method: Method) -> Made:
-    return Made(reason, item[0], None if method.alone else item[1])
+def _row(made: Candidate, foreign: str | None, group: str, alone: bool) -> dict[str, Any]:
+    paraphrase = None if alone and made.reason else made.paraphrase
+    row = {"reason": made.reason, "source": made.source, "paraphrase": paraphrase}
+    return row | {"foreign": foreign, "group": group, "parameters": None, "dropped": False}
+
+
+def distinct_sentences(members: list[tuple[str, str]]) -> Iterator[Candidate]:
+    """Yields the distinct sentences of a group without a reason, and the others as repeated."""
+    known: set[str] = set()
+    for text in sorted(source for source, _ in members):
+        normalised = normalise(text)
+        yield Candidate(REPEATED if normalised in known else None, text, None)
+        known.add(normalised)

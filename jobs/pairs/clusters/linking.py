@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from xxhash import xxh3_64_intdigest
 
-from gaixie.jobs.pairs.cluster.candidates import Identifier
-from gaixie.jobs.pairs.cluster.minhash import overlaps
-from gaixie.jobs.pairs.cluster.stars import Cluster, Component, Linker, Sentence, pair_of
+from gaixie.jobs.pairs.clusters.candidates import Identifier
+from gaixie.jobs.pairs.clusters.minhash import overlaps
+from gaixie.jobs.pairs.clusters.stars import Cluster, Component, Linker, Sentence, pair_of
 from gaixie.jobs.pairs.method import OVER_LIMIT
 
 LINKED = "reason string, node bigint, source string, paraphrase string, group string"

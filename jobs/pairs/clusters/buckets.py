@@ -12,16 +12,16 @@ pairs left out are counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from gaixie.jobs.pairs.cluster.minhash import band_hashes, mixed
+from gaixie.jobs.pairs.clusters.minhash import band_hashes, mixed
 
 ENTRIES = 2_000_000
 """Approximate entries of a partition: 32 MB."""
@@ -32,46 +32,39 @@ AT_ONCE = 20_000
 NEW, WHOLE = np.uint64(1), np.uint64(2)
 """Flag bits of a bucket: NEW marks a sentence of this run, WHOLE the bucket of a whole key."""
 
-Hashes = Callable[[pa.RecordBatch], np.ndarray]
-"""Maps columns of sentences to the hashes of their bands: uint64, shape (sentences, bands)."""
 
-
-@dataclass(frozen=True)
-class Bands:
-    """Computes the band hashes of character n-grams."""
+class Bands(NamedTuple):
+    """How signatures of character n-grams are made; see gaixie.jobs.pairs.clusters.minhash."""
 
     ngram: int
     bands: int
     rows: int
     seed: int
 
-    def __call__(self, sentences: pa.RecordBatch) -> np.ndarray:
-        return band_hashes(sentences["text"], self.ngram, self.bands, self.rows, self.seed)
-
 
 def neighbours(
     sentences: DataFrame,
     count: int,
-    hashes: Hashes,
-    bands: int,
+    bands: Bands,
     most: int,
     keyed: bool,
-    capped: Observation | None = None,
+    capped: Observation,
 ) -> DataFrame:
     """Returns distinct columns (a, b): pairs of nodes that share a bucket, a before b in priority.
 
     At least one node of a pair is new. sentences: node (bigint), new (boolean), text, keys
-    (array<bigint>) if keyed, and the columns that hashes reads. count: approximate number of
+    (array<bigint>) if keyed. count: approximate number of
     sentences, or of keys in total if keyed. most: anchors of a bucket. keyed: compare only within a
     key; a key with few sentences compares all of them. capped: observes "count", the entries that
     met only anchors.
     """
-    partitions = max(ceil(count * (bands + keyed) / ENTRIES), 1)
+    partitions = max(ceil(count * (bands.bands + keyed) / ENTRIES), 1)
 
     def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             if batch.num_rows:
-                yield pack_entries(batch, hashes(batch), most if keyed else None, partitions)
+                hashes = band_hashes(batch["text"], *bands)
+                yield pack_entries(batch, hashes, most if keyed else None, partitions)
 
     def meet(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         packed = [entries for batch in batches for entries in batch["entries"].to_pylist()]
@@ -86,8 +79,7 @@ def neighbours(
     packed = sentences.mapInArrow(pack, "partition int, entries binary")
     packed = packed.repartitionById(partitions, "partition")
     met = packed.mapInArrow(meet, "a bigint, b bigint, capped bigint")
-    if capped is not None:
-        met = met.observe(capped, F.sum("capped").alias("count"))
+    met = met.observe(capped, F.sum("capped").alias("count"))
     return met.where("a != b").select("a", "b").distinct()
 
 

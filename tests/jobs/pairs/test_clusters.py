@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gaixie.jobs.pairs.cluster import buckets
-from gaixie.jobs.pairs.cluster.components import join_edges
-from gaixie.jobs.pairs.cluster.linking import choose
-from gaixie.jobs.pairs.cluster.method import ClusterSettings
-from gaixie.jobs.pairs.cluster.minhash import band_hashes, folded, mixed, overlaps
-from gaixie.jobs.pairs.cluster.stars import Component, Linker, Sentence
+from gaixie.jobs.pairs.clusters import buckets
+from gaixie.jobs.pairs.clusters.candidates import Identifier
+from gaixie.jobs.pairs.clusters.components import join_edges, strongest_edges
+from gaixie.jobs.pairs.clusters.linking import choose
+from gaixie.jobs.pairs.clusters.minhash import band_hashes, folded, mixed, overlaps
+from gaixie.jobs.pairs.clusters.stars import Component, Linker, Sentence
 from gaixie.udfs.text.normalise import normalise
 
 TEXTS = st.text("火势从厨房，。 Ａａ①ﬁ１2\u0301𠀀", max_size=12)
@@ -242,12 +242,18 @@ def test_chosen_pairs():
     assert set(few) < set(choose(pairs[::-1], 1, True, 20)) < set(choose(pairs, 1, True, None))
 
 
-def test_settings():
-    settings = ClusterSettings(key_columns=("topic+created:day", "url"))
-    assert settings.columns == {"topic": "key_0", "created": "key_1", "url": "key_2"}
-    assert settings.banding == (32, 2)
-    assert ClusterSettings().banding == (32, 4)
-    assert ClusterSettings(bands=7).banding == (7, 4)
-    for key in ("", "a+", "a:year", "a:b:c"):
-        with pytest.raises(ValueError, match="expected columns joined by"):
-            ClusterSettings(key_columns=(key,))
+def test_the_metric_identifies():
+    a = ["今天下午所有的航班都被取消了。"] * 2
+    scores = Identifier("core", 0.3).scores(a, ["今天下午，航班全都取消了。", "她不喜欢吃苹果。"])
+    assert scores[0] > 0.3 > scores[1]
+    assert not len(Identifier("core", 0.3).scores([], []))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=30), st.integers(1, 4))
+def test_a_component_keeps_its_strongest_edges(edges, most):
+    component, score = np.array(edges, np.int64).reshape(-1, 2).T
+    a = np.arange(len(edges))
+    kept = set(strongest_edges(component, score.astype(np.float32), a, a + 1, most).tolist())
+    for k, (name, value) in enumerate(edges):
+        better = [j for j, (n, v) in enumerate(edges) if n == name and (-v, j) < (-value, k)]
+        assert (k in kept) == (len(better) < most)

@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 from xxhash import xxh3_128_hexdigest
 
-from gaixie.jobs.pairs import making
-from gaixie.jobs.pairs.making import judge_batch
+from gaixie.jobs.pairs import groups
+from gaixie.jobs.pairs.groups import judge_batch
+from gaixie.jobs.pairs.method import REPEATED
 from gaixie.jobs.pairs.parallel import Parallel
 from gaixie.jobs.pairs.versions import Versions
 
@@ -44,18 +45,21 @@ def test_the_group_is_a_hash_that_anyone_can_compute():
     assert groups[2] != groups[0]
 
 
-@pytest.mark.parametrize("method", [Versions(False, 3, 1), Parallel(False)])
+PLACES = {"input": "in", "output": "out"}
+
+
+@pytest.mark.parametrize(
+    "method", [Versions(**PLACES, foreign_column="en", max_pairs=3), Parallel(**PLACES)]
+)
 def test_a_task_holds_so_many_items_of_a_group_at_once(method, monkeypatch):
-    """Memory must be bounded: items over the limit are counted, and repeats are not held."""
-    monkeypatch.setattr(making, "MEMBERS", 4)
+    """Memory is bounded: items over the limit are counted, and repeats are not held."""
+    monkeypatch.setattr(groups, "MEMBERS", 4)
     held = []
-    make, held = type(method).make, []
 
-    def watched(self, items):
+    def watched(items):
         held.append(items)
-        return make(self, items)
+        return method.pairs_of(items)
 
-    monkeypatch.setattr(type(method), "make", watched)
     texts = ["一", "二", "一", "三", "四", "五", "一", "六", "五", "二"]
     rows = [
         {"group": group, "foreign": f"{group} {number}", "source": text, "paraphrase": text + "啊"}
@@ -64,7 +68,8 @@ def test_a_task_holds_so_many_items_of_a_group_at_once(method, monkeypatch):
     ]
     if method.alone:
         rows = [{k: v for k, v in row.items() if k != "paraphrase"} for row in rows]
-    made = list(making._made([pa.RecordBatch.from_pylist(rows)], method))
+    batches = [pa.RecordBatch.from_pylist(rows)]
+    made = list(groups.made_of_groups(batches, watched, method.alone))
     assert [len(items) for items in held] == [4, 2]
     left = Counter((row["group"], row["reason"], row["source"]) for row in made if row["reason"])
     over = {text: left["g", "over_limit", text] for text in ("五", "六")}
@@ -76,3 +81,13 @@ def test_a_task_holds_so_many_items_of_a_group_at_once(method, monkeypatch):
     used = {(row["group"], row[side]) for row in pairs for side in sides}
     assert left.total() + len(used) == len(rows)
     assert {row["foreign"] for row in pairs} == {"g 0", "h 0"}
+
+
+def test_the_same_two_sentences_are_merged_whichever_is_the_human_s():
+    members = [("１２", "三"), ("12", "三"), ("三", "12"), ("三", "四")]
+    for directions in ("one", "both"):
+        method = Parallel(**PLACES, directions=directions)
+        made = list(method.pairs_of(members))
+        assert [item.reason for item in made].count(REPEATED) == 2
+        assert len(made) == 2 + 2 * (1 + method.both)
+        assert made == list(method.pairs_of(members[::-1]))

@@ -1,0 +1,285 @@
+"""Asks a language model to paraphrase Chinese sentences (method llm).
+
+The model is behind an OpenAI-compatible endpoint: a provider's, or a server of your own such as
+vLLM or llama.cpp. The driver asks for one paraphrase a request, `concurrency` at a time; the openai
+package retries. A prompt is a template, prompts/NAME.j2 or a file of the user's, which gets
+`sentence` and `degree` (1 to 5, or none).
+
+Sources: *Chinese Sentence Paraphrasing*, Table 2, whose three rules paper.j2 has word for word. The
+other templates are this project's own, and the examples in few_shot.j2 are pairs of
+examples/pairs.jsonl rated 4.6 or more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from urllib.parse import urlsplit
+
+import jinja2
+import yaml
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pyspark.sql import DataFrame
+
+from gaixie.jobs.corpus.settings import Origin
+from gaixie.jobs.pairs.answers import REFUSED, judged
+from gaixie.jobs.pairs.method import OVER_LIMIT, Candidate, FromSentences
+from gaixie.jobs.pairs.pieces import write_pieces
+from gaixie.udfs.command_line import UserError, missing_package
+
+if TYPE_CHECKING:
+    from gaixie.jobs.pairs.build import Build
+
+GAVE_UP = "gave_up"
+"""Reason: every attempt at a request failed."""
+
+REJECTED = "rejected"
+"""Reason: the endpoint answers other requests, but does not take this one."""
+
+OPEN_PIECES = 3
+"""Pieces that are asked for at once, so that one slow answer does not hold up the others."""
+
+STOP_AFTER = 20
+"""The job stops after so many requests in a row failed."""
+
+STOPPING = (401, 402, 403, 404)
+"""HTTP statuses after which no further request can succeed."""
+
+FOLDER = Path(__file__).parent / "prompts"
+
+
+def _known_prompt(prompt: str) -> str:
+    known = sorted(path.stem for path in FOLDER.glob("*.j2"))
+    if prompt not in known and not prompt.endswith(".j2"):
+        raise ValueError(f"expected {', '.join(known)}, or a template file NAME.j2")
+    if prompt not in known and not Path(prompt).is_file():
+        raise ValueError(f"{prompt}: no such file")
+    return prompt
+
+
+def _without_secret(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise ValueError("expected a URL such as http://127.0.0.1:8000/v1")
+    if "@" in parts.netloc or parts.query:
+        raise ValueError("expected no user, password or query: the manifest shows the URL")
+    return url
+
+
+def _from_text(value: Any) -> Any:
+    """Returns what an option says in YAML."""
+    return yaml.safe_load(value) if isinstance(value, str) else value
+
+
+class Llm(FromSentences):
+    """The method llm."""
+
+    origin: Origin = "llm"
+    """parallel | back_translation | llm | human"""
+    model: str
+    """the model's name at the endpoint"""
+    model_version: str | None = None
+    """its version, to record in the lineage"""
+    base_url: Annotated[str, AfterValidator(_without_secret)] | None = None
+    """address of an OpenAI-compatible endpoint; default OPENAI_BASE_URL, or OpenAI's"""
+    api_key_variable: str = "OPENAI_API_KEY"
+    """the environment variable with the API key; no setting holds it"""
+
+    prompt: Annotated[str, AfterValidator(_known_prompt)] = "zero_shot"
+    """zero_shot, few_shot, degree, paper (CSPC's Table 2), simplify, simplify_few_shot, or a
+    template NAME.j2"""
+    system: str | None = None
+    """a system message"""
+    degree: tuple[Annotated[int, Field(ge=1, le=5)], ...] = ()
+    """degrees of change to ask for, from 1 (a light touch) to 5 (a rewrite)"""
+    paraphrases: int = Field(1, ge=1, le=100)
+    """paraphrases of each sentence and degree"""
+    temperature: float | None = Field(0.9, ge=0)
+    """sampling temperature"""
+    top_p: float | None = Field(None, gt=0, le=1)
+    """share of the probability from which tokens are sampled"""
+    max_answer_tokens: int | None = Field(None, ge=1)
+    """by default 64, plus 3 for each character of the sentence"""
+    token_parameter: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """how the endpoint calls the limit of an answer's tokens"""
+    extra_body: Annotated[dict[str, Any], BeforeValidator(_from_text)] = Field(default_factory=dict)
+    """further parameters of a request, such as '{top_k: 20}'"""
+
+    concurrency: int = Field(16, ge=1)
+    """requests at a time"""
+    request_seconds: float = Field(120, gt=0)
+    """seconds after which a request has failed"""
+    retries: int = Field(5, ge=0)
+    """further attempts after 408, 409, 429, 5xx, and lost connections"""
+    max_requests: int | None = Field(None, ge=1)
+    """at most N requests; sentences left are in quarantine as over_limit"""
+    piece_sentences: int = Field(200, ge=1)
+    """sentences of a piece: a killed job asks again for the pieces under way"""
+
+    without_effect: ClassVar[set[str]] = {
+        *("base_url", "api_key_variable", "concurrency", "request_seconds", "retries"),
+        "max_requests",
+    }
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.prompt == "degree") != bool(self.degree) and not self.prompt.endswith(".j2"):
+            raise ValueError("the prompt degree needs degrees, and other prompts have none")
+        return self
+
+    def parameters(self) -> dict[str, Any]:
+        digest = hashlib.sha256(self._template.read_bytes()).hexdigest()
+        return super().parameters() | {"prompt_sha256": digest}
+
+    def lineage(self) -> tuple[str | None, str | None]:
+        return self.model, self.model_version
+
+    def check(self) -> None:
+        mark = "这是一个标记"
+        if mark not in self.messages(mark)[-1]["content"]:
+            raise UserError(f"{self._template}: does not print the sentence, {{{{ sentence }}}}")
+        key = self.base_url or os.environ.get("OPENAI_BASE_URL")
+        if not key and not os.environ.get(self.api_key_variable):
+            raise UserError(
+                f"no API key: the environment variable {self.api_key_variable} is empty"
+            )
+
+    def make(self, build: Build, fit: DataFrame) -> DataFrame:
+        asking = Asking(self, build.figures)
+        open_pieces = OPEN_PIECES + self.concurrency // self.piece_sentences
+        try:
+            size = self.piece_sentences
+            return write_pieces(build, fit, lambda: asking.write, size, on_driver=open_pieces)
+        finally:
+            asking.threads.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def _template(self) -> Path:
+        return Path(self.prompt if self.prompt.endswith(".j2") else FOLDER / f"{self.prompt}.j2")
+
+    def messages(self, sentence: str, degree: int | None = None) -> list[dict[str, str]]:
+        """Returns the messages of a request. Raises UserError if the template is invalid."""
+        path = self._template
+        try:
+            asked = _load_template(path).render(sentence=sentence, degree=degree).strip()
+        except jinja2.TemplateError as error:
+            line = f", line {error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
+            raise UserError(f"{path}{line}: {error}") from error
+        system = [{"role": "system", "content": self.system}] if self.system else []
+        return [*system, {"role": "user", "content": asked}]
+
+
+@cache
+def _load_template(path: Path) -> jinja2.Template:
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(path.read_text("utf-8"))
+
+
+class Asking:
+    """The requests of one process. figures: counts requests and tokens, for the manifest."""
+
+    def __init__(self, settings: Llm, figures: dict[str, int]):
+        try:
+            import openai
+        except ImportError:
+            raise UserError(missing_package("openai", "llm")) from None
+        self.settings, self.figures = settings, figures
+        self.threads = ThreadPoolExecutor(settings.concurrency)
+        self._lock = threading.Lock()
+        self._failed_in_a_row = 0
+        self._end: UserError | None = None
+        """Why no further request is sent."""
+        self._errors = openai
+        self._client = openai.OpenAI(
+            api_key=os.environ.get(settings.api_key_variable) or "none",  # local servers need none
+            base_url=settings.base_url,
+            timeout=settings.request_seconds,
+            max_retries=settings.retries,
+        )
+
+    def write(self, sentences: Sequence[str]) -> Iterable[Candidate]:
+        """Yields a candidate for each sentence, degree and number."""
+        settings = self.settings
+        numbers = range(settings.paraphrases)
+        questions = [
+            (d, k, s) for s in sentences for d in settings.degree or (None,) for k in numbers
+        ]
+        return self.threads.map(self._ask, *zip(*questions, strict=True))
+
+    def _ask(self, degree: int | None, number: int, sentence: str) -> Candidate:
+        differs = {"degree": degree} if degree else {}
+        differs |= {"number": number} if self.settings.paraphrases > 1 else {}
+        if self._end:
+            raise self._end
+        if not self._may_ask():
+            return Candidate(OVER_LIMIT, sentence, None, differs)
+        try:
+            reason, text = self._send(sentence, degree)
+        except self._errors.APIStatusError as error:
+            reason, text = self._reason(error), None
+        except (self._errors.OpenAIError, ValueError) as error:  # also an answer that is no JSON
+            reason, text = self._failed(GAVE_UP, str(error.__cause__ or error)), None
+        return Candidate(reason, sentence, text, differs)
+
+    def _may_ask(self) -> bool:
+        """Counts a request, unless there were as many as there may be."""
+        with self._lock:
+            sent = self.figures.get("requests", 0)
+            if self.settings.max_requests is not None and sent >= self.settings.max_requests:
+                return False
+            self.figures["requests"] = sent + 1
+            return True
+
+    def _send(self, sentence: str, degree: int | None) -> tuple[str | None, str | None]:
+        """Returns (reason, paraphrase) of an answer."""
+        settings = self.settings
+        sampling = {"temperature": settings.temperature, "top_p": settings.top_p}
+        given = {name: value for name, value in sampling.items() if value is not None}
+        given[settings.token_parameter] = settings.max_answer_tokens or 64 + 3 * len(sentence)
+        answer = self._client.chat.completions.create(
+            model=settings.model,
+            messages=settings.messages(sentence, degree),  # type: ignore[arg-type]
+            extra_body=given | settings.extra_body,
+        )
+        if not getattr(answer, "choices", None):
+            raise ValueError("an answer that is no chat completion")
+        self._failed_in_a_row = 0
+        if answer.usage:
+            with self._lock:
+                for name in ("prompt_tokens", "completion_tokens"):
+                    self.figures[name] = self.figures.get(name, 0) + getattr(answer.usage, name)
+        choice = answer.choices[0]
+        if choice.message.refusal:
+            return REFUSED, choice.message.refusal
+        return judged(sentence, choice.message.content, choice.finish_reason)
+
+    def _reason(self, error: Any) -> str:
+        """Returns why a request got no answer. Raises UserError if none will get one."""
+        code = str(error.code or "")
+        if error.status_code in STOPPING or code == "insufficient_quota":
+            raise self._stopped(error.message)
+        if "content_filter" in code or "content_policy" in code:
+            return REFUSED
+        retried = error.status_code in (408, 409, 429) or error.status_code >= 500
+        return self._failed(GAVE_UP if retried else REJECTED, error.message)
+
+    def _failed(self, reason: str, said: str) -> str:
+        """Returns the reason. Raises UserError if too many requests in a row failed."""
+        self._failed_in_a_row += 1
+        if self._failed_in_a_row >= STOP_AFTER:
+            raise self._stopped(f"{STOP_AFTER} requests in a row failed, the last with: {said}")
+        return reason
+
+    def _stopped(self, said: str) -> UserError:
+        key = os.environ.get(self.settings.api_key_variable)
+        said = " ".join((said.replace(key, "***") if key else said).split())[:300]
+        self._end = UserError(f"{self._client.base_url}: {said}; --resume continues")
+        return self._end

@@ -1,0 +1,73 @@
+"""Candidates that a model wrote must become pairs or be counted."""
+
+import json
+
+import pytest
+
+from gaixie.jobs.pairs.back_translation import BackTranslation
+from gaixie.jobs.pairs.method import Candidate
+from gaixie.jobs.pairs.pieces import settle
+
+A, B, C = (f"{word}从三楼的一间厨房开始蔓延。" for word in ("火势", "大火", "火灾"))
+
+
+def settled(*written: Candidate, both: bool = False, reads: str = "source") -> list[dict]:
+    sources = [A, B] if reads == "foreign" else dict.fromkeys(item.source for item in written)
+    rows = [{"source": text, "foreign": "Fire.", "group": text[:2]} for text in sources]
+    places = {"input": "in", "output": "out", "model": "m"}
+    limits = {"min_characters": 5, "max_characters": 30}
+    method = BackTranslation(**places, **limits, directions="both" if both else "one")
+    return settle(rows, reads, lambda _: written, method).to_pylist()
+
+
+def test_a_pair_has_the_parameters_of_the_building_and_its_own():
+    [pair] = settled(Candidate(None, A, B, {"pivot": "en"}))
+    assert (pair["reason"], pair["source"], pair["paraphrase"]) == (None, A, B)
+    assert (pair["group"], pair["dropped"]) == (A[:2], False)
+    told = json.loads(pair["parameters"])
+    assert (told["beams"], told["pivot"], told["min_characters"]) == (4, "en", 5)
+    both = settled(Candidate(None, A, B), both=True)
+    assert [(pair["source"], pair["paraphrase"]) for pair in both] == [(A, B), (B, A)]
+
+
+@pytest.mark.parametrize(
+    ("paraphrase", "reason"),
+    [
+        (None, "null"),
+        ("火。", "too_short"),
+        (A + " ", "copied"),
+        ("火\ufffd从三楼的一间厨房", "undecodable"),
+    ],
+)
+def test_what_is_no_pair_whatever_the_method(paraphrase, reason):
+    [made] = settled(Candidate(None, A, paraphrase))
+    assert (made["reason"], made["dropped"]) == (reason, False)
+
+
+def test_a_sentence_is_in_a_pair_or_in_one_leftover():
+    made = settled(
+        Candidate("cut_off", A, None),
+        Candidate(None, A, B),
+        Candidate(None, A, B + " "),
+        Candidate("cut_off", B, "火"),
+        Candidate(None, B, B),
+        Candidate(None, C, A),
+    )
+    assert [(item["source"], item["reason"], item["dropped"]) for item in made] == [
+        (A, "cut_off", True),
+        (A, None, False),
+        (A, "repeated", True),
+        (B, "cut_off", False),
+        (B, "copied", True),
+        (C, None, False),
+    ]
+
+
+def test_several_sentences_of_one_foreign_sentence():
+    made = settled(Candidate(None, "Fire.", C), reads="foreign")
+    assert [(pair["source"], pair["paraphrase"]) for pair in made] == [(A, C), (B, C)]
+
+
+def test_a_model_that_leaves_a_sentence_out():
+    with pytest.raises(RuntimeError, match="wrote nothing for"):
+        settled(reads="foreign")

@@ -14,7 +14,6 @@ from fastapi.responses import FileResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from fastapi.staticfiles import StaticFiles
 from starlette.datastructures import MutableHeaders
-from starlette.middleware.cors import CORSMiddleware
 
 from gaixie.service.part import Part
 from gaixie.service.refusals import ERRORS, add_handlers
@@ -68,13 +67,6 @@ def make_app(parts: Sequence[Part], settings: ServiceSettings) -> FastAPI:
     for part in parts:
         app.include_router(part.router, tags=[part.name], dependencies=[allowed])
     _add_common(app, parts, settings)
-    if settings.cors:
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=settings.cors,
-            allow_methods=["GET", "POST"],
-            allow_headers=["Authorization", "Content-Type"],
-        )
     app.add_middleware(_Frame, most=settings.max_body)
     return app
 
@@ -87,7 +79,7 @@ def _add_common(app: FastAPI, parts: Sequence[Part], settings: ServiceSettings) 
             "version": app.version,
             "parts": {part.name: part.about() for part in parts},
             "token_needed": bool(settings.tokens),
-            "limits": settings.model_dump(exclude={"tokens", "cors"}),
+            "limits": settings.model_dump(exclude={"tokens"}),
         }
 
     @app.get("/health", tags=["about"])
@@ -99,10 +91,6 @@ def _add_common(app: FastAPI, parts: Sequence[Part], settings: ServiceSettings) 
     @app.get("/", include_in_schema=False)
     def page() -> FileResponse:
         return FileResponse(PAGE / "index.html", headers={"Cache-Control": "no-cache"})
-
-    @app.get("/favicon.ico", include_in_schema=False)
-    def icon() -> FileResponse:
-        return FileResponse(PAGE / "icon.svg")
 
     app.mount("/page", StaticFiles(directory=PAGE), name="page")
 

@@ -1,14 +1,13 @@
-"""Runs a service: in this process, in several on one port, or in a thread."""
+"""Runs a service: in this process, or in several on one port."""
 
 from __future__ import annotations
 
 import errno
 import logging
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from threading import Thread
 
 import uvicorn
 from fastapi import FastAPI
@@ -64,7 +63,7 @@ def serve(
         timeout_worker_healthcheck=LOADING_SECONDS,
         **OPTIONS,
     )
-    listening = _bind(host, port)
+    listening = bind(host, port)
     shown = f"[{host}]" if ":" in host else host
     if host not in LOOPBACK and not tokens:
         say(f"warning: {host} is open to the network, but there are no tokens")
@@ -79,29 +78,7 @@ def serve(
     return 0 if server.started else 2
 
 
-@contextmanager
-def in_a_thread(app: FastAPI, drain: int | None = None) -> Iterator[str]:
-    """Serves in a thread of this process, on a free port of loopback, until the block ends.
-
-    Yields the address. Raises RuntimeError if the application cannot start.
-    """
-    listening = _bind("127.0.0.1", 0)
-    config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=drain, **OPTIONS)
-    server = uvicorn.Server(config)
-    thread = Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    try:
-        while not server.started:
-            thread.join(0.05)
-            if not thread.is_alive():
-                raise RuntimeError("the application did not start")
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
-
-
-def _bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -75,18 +74,13 @@ class CandidateOut(Judgements):
     text: str = Field(description="the candidate")
 
 
-class Dropped(Strict):
-    copies: int = Field(description="candidates identical to the text")
-    lost_a_kept_term: int = Field(description="candidates without a term that must not change")
-    no_paraphrase: int = Field(
-        description="candidates that change next to nothing, or mean something else"
-    )
-
-
 class ParaphraseResult(Strict):
     source: str = Field(description="the text")
     candidates: list[CandidateOut] = Field(description="by their score, best first")
-    dropped: Dropped = Field(description="numbers of candidates left out, by reason")
+    dropped: dict[Literal["copies", "lost_a_kept_term", "no_paraphrase"], int] = Field(
+        description="numbers of candidates left out, by reason: those that equal the text, lost a "
+        "term to keep, or change next to nothing or the meaning"
+    )
     absent: list[str] = Field(description="terms to keep that the text does not have")
     reason: Why | None = Field(description="why there is no candidate")
 
@@ -146,8 +140,8 @@ class Asked(NamedTuple):
     options: tuple[bool, bool]
     """(explain, changes)."""
     seed: int | None
-    number: int
-    """Different for each request with a seed, else 0: a model's draws depend on the batch."""
+    alone: tuple[str, ...]
+    """The texts of a request with a seed, else none: a model's draws depend on the batch."""
 
 
 class ParaphrasingPart(Part):
@@ -160,7 +154,6 @@ class ParaphrasingPart(Part):
         self.tier, self.settings, self._load_writer = tier, settings, load
         self.router = APIRouter(prefix="/v1")
         self.router.post("/paraphrase", response_model=ParaphraseAnswer)(self.paraphrase)
-        self._numbers = itertools.count(1)
 
     async def start(self) -> None:
         await asyncio.to_thread(self._load)
@@ -174,7 +167,7 @@ class ParaphrasingPart(Part):
         self.spscore, self.segmenter = SPScore.load(self.tier), load_segmenter()
         self.signature = self.spscore.signature(self.segmenter)
         self._writer = self._load_writer()
-        self.write(Asked(1, 1, (), (False, False), None, 0), ["今天天气很好，我们去公园吧。"])
+        self.write(Asked(1, 1, (), (False, False), None, ()), ["今天天气很好，我们去公园吧。"])
 
     def about(self) -> dict[str, Any]:
         writer = self._writer
@@ -243,9 +236,9 @@ class ParaphrasingPart(Part):
         most = self.settings.max_texts
         if len(texts) > most:
             raise HTTPException(413, f"{len(texts):,} texts: at most {most:,} a request")
-        number = next(self._numbers) if given.seed is not None else 0
+        alone = () if given.seed is None else tuple(texts)
         keep, options = tuple(sorted(given.keep)), (given.explain, given.changes)
-        asked = Asked(given.n, given.degree, keep, options, given.seed, number)
+        asked = Asked(given.n, given.degree, keep, options, given.seed, alone)
         work = self._batcher.submit(asked, texts, self.settings.timeout)
         results = await while_connected(request, work)
         answer = {"model": self._writer.name, "signature": self.signature, "results": results}

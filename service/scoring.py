@@ -185,15 +185,11 @@ class ScoringPart(Part):
         """Judges pairs: how much structure and words changed, whether the meaning was kept, and
         whether the paraphrase reads well.
         """
-        count, limits = len(given.pairs), self.settings
-        if count > limits.max_pairs:
-            raise HTTPException(413, f"{count:,} pairs: at most {limits.max_pairs:,} a request")
-        if (given.explain or given.changes) and count > limits.max_explained:
-            most = limits.max_explained
-            raise HTTPException(413, f"{count:,} pairs: at most {most:,} with explain or changes")
         pairs = [(pair.source, pair.paraphrase) for pair in given.pairs]
+        if len(pairs) > (most := self.settings.max_pairs):
+            raise HTTPException(413, f"{len(pairs):,} pairs: at most {most:,} a request")
         options = given.explain, given.changes
-        work = self._batcher.submit(options, pairs, limits.timeout)
+        work = self._batcher.submit(options, pairs, self.settings.timeout)
         scores = await while_connected(request, work)
         return json_response({"signature": self.signature, "scores": scores})
 
@@ -209,12 +205,7 @@ class ScoringPart(Part):
         Streams all its columns, followed by the judgements, spscore and reason, as CSV in UTF-8.
         """
         table = await self._table(request, encoding, source, paraphrase)
-        try:
-            pairs = table.pairs()
-        except ValueError as error:
-            raise HTTPException(422, str(error)) from None
-        if not pairs:
-            raise HTTPException(422, "no rows below the header")
+        pairs = table.pairs()
         headers = {"X-Signature": self.signature, "X-Encoding": table.encoding}
         for side in ("source", "paraphrase"):
             headers[f"X-Column-{side.title()}"] = quote(getattr(table, side))
@@ -246,11 +237,7 @@ class ScoringPart(Part):
 
     async def _table(self, request: Request, *given: str | None) -> Upload:
         kind = request.headers.get("content-type", "")
-        body = await request.body()
-        try:
-            table = await asyncio.to_thread(read_upload, body, kind, *given)
-        except ValueError as error:
-            raise HTTPException(422, str(error)) from None
+        table = await asyncio.to_thread(read_upload, await request.body(), kind, *given)
         if len(table.rows) > (most := self.settings.max_rows):
             raise HTTPException(413, f"{len(table.rows):,} rows: at most {most:,} a table")
         return table

@@ -32,7 +32,7 @@ from gaixie.udfs.defaults import TIER_NAMES
 from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.storage.options import add_options
 
-LIMITS = tuple(name for name in ServiceSettings.model_fields if name not in ("tokens", "cors"))
+LIMITS = tuple(name for name in ServiceSettings.model_fields if name != "tokens")
 """Settings of the service that are options of the command, by their names."""
 
 
@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Checks the arguments, serves until a signal ends it, and returns the exit code."""
-    given = {name: getattr(args, name) for name in (*LIMITS, "cors")}
+    given = {name: getattr(args, name) for name in LIMITS}
     given = {name: value for name, value in given.items() if value is not None}
     settings = ServiceSettings(tokens=read_tokens(), **given)
     SPScore.load(args.tier)  # here and below: mistakes show before a port is open
@@ -67,8 +67,6 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--tier", default="full", help=tiers)
     limits = parser.add_argument_group("limits of a request, unless stated otherwise")
     add_options(limits, ServiceSettings, *LIMITS)
-    pages = "origin whose pages may send requests; may be repeated"
-    limits.add_argument("--cors", action="append", metavar="ORIGIN", help=pages)
     return parser.parse_args(argv)
 
 

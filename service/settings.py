@@ -29,8 +29,6 @@ class ServiceSettings(Strict):
     """maximum rows of a table"""
     max_texts: int = Field(default=64, ge=1)
     """maximum texts to paraphrase"""
-    max_explained: int = Field(default=100, ge=1)
-    """maximum pairs with explain or changes"""
     min_characters: int = Field(default=MIN_CHARACTERS, ge=1)
     """minimum characters of a normalised sentence; a pair with fewer is too_short"""
     max_characters: int = Field(default=MAX_CHARACTERS, ge=1)
@@ -39,8 +37,6 @@ class ServiceSettings(Strict):
     """pairs that may wait in a process; a text to paraphrase counts as 100"""
     timeout: float = Field(default=60.0, gt=0)
     """seconds from a request's arrival to its answer"""
-    cors: list[str] = Field(default_factory=list)
-    """origins whose pages may send requests"""
 
 
 def read_tokens() -> dict[str, str]:

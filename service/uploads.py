@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fastapi import HTTPException
+
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage.tables import MALFORMED_LINE, Form, Part, header_of, known_as, read
 
@@ -33,13 +35,15 @@ class Upload:
     paraphrase: str | None = None
 
     def pairs(self) -> list[tuple[str | None, str | None]]:
-        """Returns the pairs of the rows. Raises ValueError if a column is not known."""
+        """Returns the pairs of the rows. Raises HTTPException if there are none."""
         places = []
         for side, name in (("source", self.source), ("paraphrase", self.paraphrase)):
             if name not in self.header:
                 found = ", ".join(self.header[:20])[:200] or "none"
-                raise ValueError(f"expected one column {name or side}, found {found}")
+                raise HTTPException(422, f"expected one column {name or side}, found {found}")
             places.append(self.header.index(name))
+        if not self.rows:
+            raise HTTPException(422, "no rows below the header")
         return [(row[places[0]], row[places[1]]) for row in self.rows]
 
     def head(self) -> str:
@@ -67,7 +71,7 @@ def _csv(rows: Iterable[Sequence[Any]]) -> str:
 def read_upload(
     body: bytes, kind: str, encoding: str | None, source: str | None, paraphrase: str | None
 ) -> Upload:
-    """Reads a table. kind: its Content-Type. Detects whatever is None. Raises ValueError."""
+    """Reads a table. kind: its Content-Type. Detects whatever is None. Raises HTTPException."""
     if XLSX in kind or body.startswith(b"PK\3\4"):
         form, encoding = Form("xlsx"), "xlsx"
     else:
@@ -80,12 +84,10 @@ def read_upload(
             header = header_of(str(path), form)
             batches = [*read(Part(str(path)), header, form)]
         except ValueError as error:  # it names the file
-            raise ValueError(str(error).removeprefix(f"{path}: ")) from None
+            raise HTTPException(422, str(error).removeprefix(f"{path}: ")) from None
     for name in header:
-        if name in ADDED:
-            raise ValueError(f"column {name}: the answer adds a column of this name")
-        if header.count(name) > 1:
-            raise ValueError(f"column {name}: there are several of this name")
+        if name in ADDED or header.count(name) > 1:
+            raise HTTPException(422, f"column {name}: the answer has another one of this name")
     rows, malformed = [], []
     for batch in batches:
         rows += zip(*(column.to_pylist() for column in batch.columns[: len(header)]), strict=True)

@@ -174,16 +174,18 @@ class Pairs:
         sort: str,
         descending: bool,
         limit: int,
-        after: tuple[float, str] | None = None,
+        after: str | None = None,
     ) -> list[dict[str, Any]]:
-        """Returns pairs ordered by a score, one of SCORES, then by pair_id. after: (score, pair_id)
-        of the last pair on the previous page.
+        """Returns pairs ordered by a score, one of SCORES, then by pair_id. after: pair_id of the
+        last pair on the previous page.
         """
         where, values = wanted.where()
         sign = "<" if descending else ">"
         if after is not None:
-            where += f" AND ({sort} {sign} ?::FLOAT OR {sort} = ?::FLOAT AND pair_id > ?)"
-            values += [after[0], after[0], after[1]]
+            where += f" AND ({sort} {sign} $last OR {sort} = $last AND pair_id > ?)".replace(
+                "$last", f"(SELECT {sort} FROM pairs WHERE pair_id = ?)"
+            )
+            values += [after, after, after]
         order = f"{sort} {'DESC' if descending else 'ASC'}, pair_id"
         sql = f"SELECT * FROM pairs WHERE {where} AND {sort} IS NOT NULL ORDER BY {order} LIMIT ?"
         return _rows(cursor.execute(sql, [*values, limit]))

@@ -55,7 +55,6 @@ class BrowsingPart(Part):
         self.segmenter = load_segmenter()
         self.router = APIRouter(prefix="/v1/run")
         add = self.router.get
-        add("")(self.facts)
         add("/pairs")(self.page)
         add("/sample")(self.sample)
         add("/histograms")(self.histograms)
@@ -68,10 +67,8 @@ class BrowsingPart(Part):
 
     def about(self) -> dict[str, Any]:
         manifest = self.manifest
-        is_run = isinstance(manifest, RunManifest)
         return {
             "name": manifest.run_id if isinstance(manifest, RunManifest) else manifest.name,
-            "kind": "run" if is_run else "release",
             "created": manifest.created,
             "signature": manifest.signature,
             "columns": self.pairs.columns,
@@ -80,12 +77,6 @@ class BrowsingPart(Part):
             "stages": self.pairs.values("stage"),
             "splits": self.pairs.values("split"),
             "report": self.has_report,
-        }
-
-    def facts(self) -> dict[str, Any]:
-        """Returns the manifest without its list of files and the settings of the job."""
-        return self.about() | {
-            "manifest": self.manifest.model_dump(mode="json", exclude={"files", "settings"})
         }
 
     async def page(
@@ -100,14 +91,13 @@ class BrowsingPart(Part):
     ) -> Response:
         """Returns pairs in the order of a score, one page at a time."""
         self._check(wanted, sort)
-        start = _place(after)
         rows = await self._ask(
             request,
             lambda cursor: self._marked(
-                self.pairs.page(cursor, wanted, sort, order == "desc", limit, start), changes
+                self.pairs.page(cursor, wanted, sort, order == "desc", limit, after), changes
             ),
         )
-        next_ = f"{rows[-1][sort]!r}:{rows[-1]['pair_id']}" if len(rows) == limit else None
+        next_ = rows[-1]["pair_id"] if len(rows) == limit else None
         return json_response({"rows": rows, "next": next_})
 
     async def sample(
@@ -205,13 +195,3 @@ class BrowsingPart(Part):
                 cursor.close()
             else:
                 cursor.interrupt()  # this ends its thread, and the cursor
-
-
-def _place(after: str | None) -> tuple[float, str] | None:
-    if after is None:
-        return None
-    value, _, pair_id = after.partition(":")
-    try:
-        return float(value), pair_id
-    except ValueError:
-        raise HTTPException(422, "after: expected next of the previous page") from None

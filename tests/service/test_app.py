@@ -22,7 +22,7 @@ TOKEN = "a-secret-of-sixteen"
 
 @pytest.fixture(scope="module")
 def app():
-    settings = ServiceSettings(max_pairs=20, max_rows=20, max_explained=5, max_body=1_000_000)
+    settings = ServiceSettings(max_pairs=20, max_rows=20, max_body=1_000_000)
     return make_app([ScoringPart("core", settings), Doubling()], settings)
 
 
@@ -66,7 +66,6 @@ WRONG = {
     "unknown field": (pair(b'"a", "path": "/etc"'), JSON, 422),
     "text": (json.dumps({"pairs": [PAIR]}).encode(), "text/plain", 422),
     "21 pairs": (json.dumps({"pairs": [PAIR] * 21}).encode(), JSON, 413),
-    "6 to explain": (json.dumps({"pairs": [PAIR] * 6, "explain": True}).encode(), JSON, 413),
     "too many bytes": (pair(b'"' + b"a" * 1_000_000 + b'"'), JSON, 413),
 }
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 
 import pytest
 from fastapi import HTTPException
@@ -100,19 +99,6 @@ def test_a_full_queue_refuses_and_says_when_to_come_again():
     assert refused.status_code == 429
     assert refused.headers["Retry-After"] == "1"
     assert 5 not in [item for _, items in work.batches for item in items]
-
-
-def test_one_request_alone_may_be_longer_than_the_queue():
-    work = Work()
-
-    async def ask() -> list[int]:
-        batcher = Batcher(work, most=4, queue=5, wait=0)
-        answer = await batcher.submit("a", [*range(11)], 60)
-        await batcher.close()
-        return answer
-
-    assert asyncio.run(ask()) == [2 * k for k in range(11)]
-    assert [len(items) for _, items in work.batches] == [4, 4, 3]
 
 
 @pytest.mark.parametrize("how", ["cancelled", "too late"])
@@ -243,24 +229,3 @@ def test_a_key_is_not_kept_waiting_by_another_that_always_comes():
 
     asyncio.run(ask())
     assert work.batches[1:] == [("a", [0, 1, 3, 4, 5]), ("b", [2, 6])]
-
-
-def test_thousands_that_wait_cost_little():
-    """The cost of a request must not grow with the number waiting, or it would be twenty-fold
-    here."""
-    work = Work()
-
-    async def ask(requests: int) -> float:
-        batcher = Batcher(work, most=1_000, queue=requests, wait=0)
-        first = await work.hold(batcher)
-        began = time.process_time()
-        tasks = [asyncio.create_task(batcher.submit("a", [k], 60)) for k in range(requests)]
-        await asyncio.sleep(0)
-        work.go.set()
-        await asyncio.gather(first, *tasks)
-        seconds = time.process_time() - began
-        await batcher.close()
-        return seconds / requests
-
-    few, many = (min(asyncio.run(ask(n)) for _ in range(2)) for n in (1_000, 20_000))
-    assert many < 8 * few, (few, many)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.json as pj
+import uvicorn
 from fastapi import APIRouter, FastAPI, Request
 from manifests import write_scored
 from pydantic import Field
@@ -20,7 +21,7 @@ from pydantic import Field
 from gaixie.service.batching import Batcher
 from gaixie.service.browsing.pairs import Pairs
 from gaixie.service.browsing.part import BrowsingPart
-from gaixie.service.listening import in_a_thread, make_service
+from gaixie.service.listening import OPTIONS, bind, make_service
 from gaixie.service.part import Part, while_connected
 from gaixie.service.settings import ServiceSettings
 from gaixie.udfs.meaning.why import explainer
@@ -117,8 +118,19 @@ class Service:
 @contextmanager
 def serving(app: FastAPI, drain: int = PATIENCE) -> Iterator[Service]:
     """Yields a running service of the app, and stops it as SIGTERM would."""
-    with in_a_thread(app, drain) as url:
-        yield Service(int(url.rpartition(":")[2]))
+    listening = bind("127.0.0.1", 0)
+    config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=drain, **OPTIONS)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        while not server.started:
+            thread.join(0.05)
+            assert thread.is_alive(), "the application did not start"
+        yield Service(listening.getsockname()[1])
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 def scored_examples() -> pa.Table:

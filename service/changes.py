@@ -28,8 +28,9 @@ Kind = Literal["same", "moved", "replaced", "added", "lost"]
 
 NEAR = 0.6
 """Cosine above which one word counts as replacing another, as in the metric's features."""
-FEW = 3
-"""The most words that count as replaced by as many others in the same place."""
+FEW, ALIKE = 3, 0.15
+"""At most so many words count as replaced by as many in the same place, if they are a little alike:
+the least cosine of each."""
 LIGHT = frozenset("的了着过地得之在是和与及或而且并也都就还又把被将对为以于从向到等这那其")
 """Function words, which move with everything, so they never count as moved or replaced."""
 
@@ -142,9 +143,11 @@ def _matched(
         gap_a = [k for k in _left(a, partners) if i < k < next_i]
         gap_b = [k for k in _left(b, partners.values()) if j < k < next_j]
         numbers = {*gap_a} & {*values_a} or {*gap_b} & {*values_b}
-        if len(gap_a) == len(gap_b) <= FEW and not numbers:
-            for one, other in zip(gap_a, gap_b, strict=True):
-                match("replaced", one, other)
+        if 0 < len(gap_a) == len(gap_b) <= FEW and not numbers:
+            near = cosines([a[k] for k in gap_a], [b[k] for k in gap_b], Resources.load().vectors)
+            if near.diagonal().min() > ALIKE:
+                for one, other in zip(gap_a, gap_b, strict=True):
+                    match("replaced", one, other)
     return kinds, partners
 
 

@@ -123,18 +123,7 @@ def test_scores_follow_what_is_typed(open_page):
     assert page.locator("#score-result .card").count() == 0
     page.fill("#rewrite", "hi there")
     page.fill("#source", "hello")
-    page.wait_for_selector("text=A sentence has no Chinese.")
-
-
-def test_a_result_is_copied_whole(open_page):
-    page = open_page("/#score", permissions=["clipboard-read", "clipboard-write"])
-    page.wait_for_selector("#score-result .card")
-    page.click("text=Copy result")
-    page.wait_for_selector("text=Copied.")
-    copied = page.evaluate("navigator.clipboard.readText()").splitlines()
-    assert copied[:2] == [page.input_value("#source"), page.input_value("#rewrite")]
-    assert copied[2] == page.inner_text(".whole")
-    assert copied[-1].startswith("SPScore-zh|")
+    page.wait_for_selector("text=Not Chinese")
 
 
 def test_an_old_result_is_marked_until_the_new_one_comes(open_page):
@@ -206,14 +195,6 @@ def test_the_page_says_what_writes_and_how_good_it_is(open_page):
     assert page.inner_text("#card") == " ".join(card()["en"].split())
     page.click("#language")
     assert page.inner_text("#card") == " ".join(card()["zh"].split())
-
-
-def test_on_a_phone_results_come_into_view(open_page):
-    page = open_page("/#paraphrase", viewport={"width": 360, "height": 640})
-    page.fill("#texts", SENTENCES[0])
-    page.click("#paraphrase-form .main")
-    page.wait_for_selector("text=1 sentence done.")
-    assert page.locator("#paraphrase-results h2").bounding_box()["y"] < 640
 
 
 def write_csv(path: Path, rows: list[list], encoding: str) -> None:

@@ -52,26 +52,6 @@ def test_a_run_shows_what_was_applied(open_page, examples):
     page.wait_for_selector("text=No pairs match.")
 
 
-def test_a_slow_old_answer_is_not_shown(open_page, examples):
-    page = open_page("/#run")
-    page.wait_for_selector("#run-rows tbody tr")
-
-    def slowly(route) -> None:
-        if "min_spscore" not in route.request.url:
-            page.wait_for_timeout(1500)
-        route.continue_()
-
-    page.route("**/v1/run/pairs?*sort=meaning*", slowly)
-    page.click("th >> text=Meaning")
-    page.click("text=Filters and distributions")
-    page.fill("#run-min_spscore", "0.5")
-    page.click("#run-form .main")
-    kept = sum(score >= 0.5 for score in examples["spscore"].to_pylist())
-    page.wait_for_selector(f"#run-status:has-text('of {kept} pairs')")
-    page.wait_for_timeout(2500)
-    assert all(float(text) >= 0.5 for text in texts(page, "#run-rows td:first-child"))
-
-
 def test_rows_open_link_and_are_sorted_out(open_page):
     page = open_page("/#run", viewport={"width": 1280, "height": 800})
     page.wait_for_selector("#run-rows tbody tr")
@@ -157,11 +137,3 @@ def test_a_row_and_its_details_are_in_the_window(open_page, width, height):
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= width
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-def test_a_query_that_fails_leaves_no_rows(open_page):
-    page = open_page("/#run", expected="422")
-    page.wait_for_selector("#run-rows tbody tr")
-    page.evaluate("location.hash = 'run?min_spscore=many'")
-    page.wait_for_selector("#trouble:visible")
-    assert page.locator("#run-rows tbody tr").count() == 0

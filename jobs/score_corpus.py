@@ -28,8 +28,7 @@ import sys
 
 from pydantic import ValidationError
 
-from gaixie.jobs.corpus.early import check_local_inputs
-from gaixie.jobs.corpus.paths import check_apart
+from gaixie.jobs.corpus.files import check_apart
 from gaixie.jobs.corpus.settings import Csv, Input
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.settings import CONFIG, ScoreSettings, load_settings
@@ -52,7 +51,6 @@ def main(argv: list[str] | None = None) -> int:
     if not settings.inputs:
         raise JobError("nothing to read: give --input, or inputs in the config file")
     check_apart(settings.output, [source.path for source in settings.inputs])
-    check_local_inputs(settings.inputs)
     from gaixie.jobs.scoring.run import score_corpus  # imported late: it takes a second
 
     score_corpus(settings, args.limit, args.resume, args.take_over, args.dry_run)

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from urllib.request import urlopen
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from gaixie.jobs.corpus.inputs import InputFiles
-from gaixie.jobs.corpus.paths import is_data
-from gaixie.jobs.corpus.storage import LITERAL
-from gaixie.jobs.corpus.unreadable import SPARK_ERRORS
+from gaixie.jobs.corpus.files import is_data
+from gaixie.jobs.corpus.parquet import LITERAL
+from gaixie.jobs.corpus.reading import SPARK_ERRORS, InputFiles
 from gaixie.udfs.command_line import say
 from gaixie.udfs.spark import escape_bytes
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import InputFile, RunFile, RunInput
 from gaixie.udfs.storage.published_files import THREADS
 from gaixie.udfs.storage.storage import File
-from gaixie.udfs.storage.storage_errors import explained
-from gaixie.udfs.storage.stores import READ_SECONDS
 
 
 def written_counts(
@@ -81,6 +74,7 @@ def input_entry(source: InputFiles) -> RunInput:
         path=source.settings.path,
         format=source.format,
         files=len(source.files),
+        left_out=source.left_out,
         bytes=sum(file.size for file in source.files),
         listing=[
             InputFile(
@@ -99,10 +93,6 @@ def escape_undecodable(rows: DataFrame, names: Iterable[str]) -> DataFrame:
     return rows.where(F.col("reason") != "undecodable").unionByName(undecodable)
 
 
-LINK_SECONDS = 6 * 3600
-ATTEMPTS = 5
-
-
 def digests(spark: SparkSession, uris: Sequence[str]) -> dict[str, str]:
     """Computes the SHA-256 of each file, by URI, in one Spark task a file.
 
@@ -112,7 +102,7 @@ def digests(spark: SparkSession, uris: Sequence[str]) -> dict[str, str]:
     """
     context = spark.sparkContext
     if uris and not str(context.master).startswith("local"):
-        links = [(uri, _link(uri)) for uri in uris]
+        links = [(uri, storage.link_to(storage.spark_uri(uri))) for uri in uris]
         try:
             return dict(context.parallelize(links, min(len(uris), 1000)).map(_digest).collect())
         except SPARK_ERRORS:
@@ -120,33 +110,11 @@ def digests(spark: SparkSession, uris: Sequence[str]) -> dict[str, str]:
     return _in_threads(storage.sha256, uris)
 
 
-def _link(uri: str) -> str:
-    """Returns a URL that reads a file of a store without a key, for some hours; for another file
-    an absolute path."""
-    if not uri.startswith(("s3:", "s3a:")):
-        return uri if "://" in uri else os.path.abspath(uri)
-    system, path = storage.filesystem(uri)
-    with explained(uri):
-        return system.url(path, expires=LINK_SECONDS)
-
-
 def _digest(file: tuple[str, str]) -> tuple[str, str]:
     """Returns (URI, SHA-256) of (URI, link)."""
     uri, link = file
-    if not link.startswith("http"):
-        return uri, storage.sha256(link)
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            with urlopen(link, timeout=READ_SECONDS) as answer:
-                digest = hashlib.file_digest(answer, "sha256").hexdigest()
-                if answer.length:  # http.client takes a broken connection for the end
-                    raise ConnectionError(f"{uri}: the connection broke before the end of the file")
-                return uri, digest
-        except OSError:
-            if attempt == ATTEMPTS:
-                raise
-            time.sleep(attempt)
-    raise AssertionError
+    is_local = link.startswith("file:")
+    return uri, storage.sha256(link) if is_local else storage.sha256(uri, link)
 
 
 def _in_threads(digest: Callable[[str], str], uris: Sequence[str]) -> dict[str, str]:

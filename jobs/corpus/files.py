@@ -163,7 +163,7 @@ def is_data(path: str) -> bool:
 def choose_files(settings: Input, files: list[File]) -> tuple[str, list[File]]:
     """Returns (kind of table, files of it), from the input's settings or the file names.
 
-    .txt counts as TSV only if no other name tells a format. Raises UserError if none does, or
+    .txt counts as TSV, and workbooks count, only if no other name tells a format. Raises UserError if none does, or
     several.
     """
     by_kind: dict[str | None, list[File]] = defaultdict(list)
@@ -172,9 +172,10 @@ def choose_files(settings: Input, files: list[File]) -> tuple[str, list[File]]:
     if kind := settings.format:
         silent = [*by_kind.get(None, ()), *by_kind.get("txt", ())]
         return kind, by_kind.get(kind) or silent or files
-    if text := by_kind.pop("txt", None):
-        if by_kind.keys() <= {None}:
-            return "tsv", text
+    for kind, read_as in (("txt", "tsv"), ("xlsx", "xlsx")):
+        files_of_kind = by_kind.pop(kind, [])
+        if files_of_kind and by_kind.keys() <= {None}:
+            return read_as, files_of_kind
     kinds = sorted(kind for kind in by_kind if kind)
     if not kinds:
         known = ", ".join(endings[0] for endings in KINDS.values())

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -31,8 +32,9 @@ from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.spscore.stages import ORIGINS
 from gaixie.udfs.storage import tables
+from gaixie.udfs.storage.records import likely_encoding
 from gaixie.udfs.storage.storage import File, spark_uri
-from gaixie.udfs.storage.tables import MALFORMED_LINE, Footer, Scan, TableError, read_footer
+from gaixie.udfs.storage.tables import MALFORMED_LINE, Footer, Scan, TableError, opened, read_footer
 
 RESERVED = (
     *("pair_id", "source", "paraphrase", "origin", "reason", "stage"),
@@ -46,7 +48,7 @@ MAX_COLUMNS = 5_000
 SMALL_BYTES = 10_000_000
 """Files of less are scanned in this process, before Spark starts (about 100,000 pairs)."""
 
-GIVE_ENCODING = "it is not UTF-8: give its encoding, such as --encoding gb18030"
+GIVE_ENCODING = "it is not UTF-8: give its encoding"
 
 LISTED = 5
 """Names of files that a line lists."""
@@ -78,7 +80,7 @@ def _find(settings: Input) -> InputFiles:
     if left_out:
         said = f"{len(files)} {kind} files; left out {len(left_out)}: {_listed(left_out)}"
         say(f"{settings.path}: {said}")
-    source = InputFiles(settings, kind, StructType(), files, left_out)
+    source = InputFiles(settings, settings, kind, StructType(), files, left_out)
     first = files[0].uri
     try:
         names = tables.header_of(first, source.form)
@@ -168,7 +170,7 @@ def inspect_inputs(
     for source in inputs:
         if wanted:
             found = source.files
-            source.files = [file for file in found if wanted(source.settings, file)]
+            source.files = [file for file in found if wanted(source.given, file)]
             say(f"{source.settings.path}: {len(source.files)} of {len(found)} files are new")
         if not source.files:
             continue
@@ -230,6 +232,11 @@ def _inspect_parquet(spark: SparkSession, source: InputFiles) -> None:
         source.rows[file.uri], source.row_groups[file.uri] = footer.rows, footer.row_groups
         if footer.in_python or not _java_can_name(spark, file.uri):
             source.in_python.add(file.uri)
+    if str(spark.sparkContext.master).startswith("local"):  # a stale .crc beside a file is no fault
+        jvm: Any = spark._jvm
+        jvm.org.apache.hadoop.fs.FileSystem.getLocal(
+            spark._jsc.hadoopConfiguration()
+        ).setVerifyChecksum(False)
     if not sum(source.rows.values()):
         raise UserError(f"{source.settings.path}: no rows, expected at least one")
     if source.in_python:
@@ -315,7 +322,9 @@ def _check_scans(file: File, parts: list[Scan]) -> None:
         if part.fault:
             raise UserError(shown(file.uri) + part.fault.removeprefix(file.uri))
     if any(part.undecodable for part in parts) and not any(part.good for part in parts):
-        raise UserError(f"{shown(file.uri)}: {GIVE_ENCODING}")
+        with opened(file.uri) as data:
+            likely = likely_encoding(data.peek()) or "gb18030"
+        raise UserError(f"{shown(file.uri)}: {GIVE_ENCODING}, such as --encoding {likely}")
 
 
 def _scans(
@@ -389,7 +398,8 @@ def _check_origins(spark: SparkSession, source: InputFiles) -> None:
     unknown = rows.where(~known).select(F.min(F.struct(path.alias("path"), origin)))
     [[first]] = unknown.collect()
     if first is not None:
-        raise _unknown_origin(first.path or source.settings.path, name, first.origin)
+        path = shown(unquote(first.path)) or source.settings.path
+        raise _unknown_origin(path, name, first.origin)
 
 
 def _unknown_origin(path: str, name: str, value: str | None) -> UserError:

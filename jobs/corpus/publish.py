@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -23,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from gaixie.jobs.corpus.paths import local_path
+from gaixie.jobs.corpus.files import local_path
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.command_line import say
 from gaixie.udfs.storage import storage
@@ -41,28 +40,23 @@ def now(timespec: str = "seconds") -> str:
     return datetime.now(UTC).isoformat(timespec=timespec)
 
 
-def needs_spark(folder: str) -> bool:
-    """Returns whether only Spark's Hadoop reads and writes the folder, as for HDFS."""
-    return not (folder.startswith("s3a://") or local_path(folder))
-
-
-def read_runs(root: str, files: Any = storage, cleaned: bool = False) -> list[RunManifest]:
+def read_runs(root: str, cleaned: bool = False) -> list[RunManifest]:
     """Reads the manifests of the published runs under a root, oldest first.
 
-    files: see RunLock. cleaned: whether to include runs of which only the manifest is left. Raises
-    JobError for a manifest that cannot be read.
+    cleaned: whether to include runs of which only the manifest is left. Raises JobError for a
+    manifest that cannot be read.
     """
     runs = storage.join(root, "runs")
 
     def read(run_id: str) -> RunManifest | None:
         for name in (NAME, CLEANED) if cleaned else (NAME,):
-            if files.exists(storage.join(runs, run_id, name)):
-                manifest = read_run(storage.join(runs, run_id), files, name)
+            if storage.exists(storage.join(runs, run_id, name)):
+                manifest = read_run(storage.join(runs, run_id), name)
                 return manifest.model_copy(update={"run_id": run_id})  # may be a copied folder
         return None
 
     try:
-        names = [name for name in files.children(runs) if _is_run_id(name)]
+        names = [name for name in storage.children(runs) if _is_run_id(name)]
         with ThreadPoolExecutor(16) as pool:
             found = [manifest for manifest in pool.map(read, names) if manifest]
     except (OSError, ManifestError) as error:
@@ -79,11 +73,8 @@ def _is_run_id(name: str) -> bool:
 class RunLock:
     """The lock of a run's folder; see held."""
 
-    def __init__(self, folder: str, files: Any = storage):
-        """files: the module gaixie.udfs.storage.storage, or a Storage of
-        gaixie.jobs.corpus.storage."""
-        self._run, self._folder, self._files = folder, storage.join(folder, LOCK), files
-        self._number = 0
+    def __init__(self, folder: str):
+        self._run, self._folder, self._number = folder, storage.join(folder, LOCK), 0
 
     def acquire(self, take_over: bool) -> None:
         """Takes the lock. Raises JobError if another process holds the run."""
@@ -92,14 +83,14 @@ class RunLock:
         if top:
             self._check_gone(top, take_over)
         here = {"host": platform.node(), "process": os.getpid(), "since": now()}
-        content = storage.to_json(here | {"life": _life(os.getpid())})
+        content = storage.to_json(here | {"started": _started(os.getpid())})
         try:
-            self._files.create(self._file(top + 1), content)
+            storage.create(self._file(top + 1), content)
         except FileExistsError:
             raise JobError(f"{self._run}: another process has just taken this run") from None
         self._number = top + 1
         for number in locks:
-            self._files.delete(self._file(number))
+            storage.delete(self._file(number))
         self.check()
 
     def check(self) -> None:
@@ -113,13 +104,13 @@ class RunLock:
     def release(self) -> None:
         with suppress(OSError, JobError):
             if self._number:
-                self._files.delete(self._file(self._number))
+                storage.delete(self._file(self._number))
 
     def _check_gone(self, number: int, take_over: bool) -> None:
         """Raises JobError unless the process that holds a lock is known or said to be gone."""
         left, name = self._holder(number)
         here = left.get("host") == platform.node()
-        if here and _life(left["process"]) == left["life"]:
+        if here and left.get("started") and _started(left["process"]) == left["started"]:
             raise JobError(f"{self._run}: {name}; wait for it, or stop it first")
         if not here and not take_over:
             raise JobError(f"{self._run}: {name}; if that process has ended, give --take-over")
@@ -129,34 +120,31 @@ class RunLock:
     def _holder(self, number: int) -> tuple[dict[str, Any], str]:
         """Returns the content of a lock, and its process in words."""
         with suppress(OSError, ValueError):
-            left = json.loads(self._files.read_bytes(self._file(number)))
+            left = json.loads(storage.read_bytes(self._file(number)))
             name = "process {process} on {host}, running since {since}".format_map(left)
             return left, name
         return {}, "an unknown process"
 
     def _locks(self) -> list[int]:
-        if not self._files.exists(self._folder):
-            return []
-        names = " ".join(file.uri for file in self._files.list_files(self._folder))
-        return [int(number) for number in re.findall(r"/(\d+)\.json\b", names)]
+        names = (name.removesuffix(".json") for name in storage.children(self._folder))
+        return [int(name) for name in names if name.isdecimal()]
 
     def _file(self, number: int) -> str:
         return storage.join(self._folder, f"{number:06d}.json")
 
 
 @contextmanager
-def held(folder: str, take_over: bool, files: Any = None) -> Iterator[RunLock]:
+def held(folder: str, take_over: bool) -> Iterator[RunLock]:
     """Holds the lock of a run's folder; at the end removes it and the empty folders that it made.
 
-    take_over: take the lock from a process on another host that the user says is gone. files: a
-    Storage if the folder needs_spark. Raises JobError if another process holds the run, or nothing
-    can be written.
+    take_over: take the lock from a process on another host that the user says is gone. Raises
+    JobError if another process holds the run, or nothing can be written.
     """
     made: list[Path] = []
-    if (path := local_path(folder)) and files is None:
+    if path := local_path(folder):
         lock_folder = Path(path, LOCK).absolute()
         made = [lock_folder, *(above for above in lock_folder.parents if not above.exists())]
-    lock = RunLock(folder, files or storage)
+    lock = RunLock(folder)
     try:
         try:
             lock.acquire(take_over)
@@ -170,12 +158,11 @@ def held(folder: str, take_over: bool, files: Any = None) -> Iterator[RunLock]:
                 empty.rmdir()
 
 
-def _life(process: int) -> str:
-    """Returns a text that differs for each process that ever had this number on this host; empty if
-    there is no such process."""
+def _started(process: int) -> str:
+    """Returns when a process of this host started, in ticks since the boot; empty if there is
+    none, or it is dead and not yet reaped. A container's processes have the same few numbers each
+    time, but not the same start."""
     with suppress(OSError):
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         values = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        if values[0] not in "ZX":  # dead, but not yet reaped
-            return f"{boot} {os.readlink('/proc/self/ns/pid')} {values[19]}"
+        return "" if values[0] in "ZX" else values[19]
     return ""

@@ -55,7 +55,8 @@ class InputFiles:
     """An input after its inspection."""
 
     settings: Input
-    """With the names of the columns that were recognised."""
+    """With the names of the columns that were recognised; given has them as the user did."""
+    given: Input
     format: str
     schema: StructType
     """Columns of the files and of their folders; text formats have only strings."""

@@ -50,13 +50,6 @@ class Csv(Strict):
     columns: list[str] | None = Field(default=None, min_length=1)
     """column names of files without a header"""
 
-    def quote_of(self, kind: str) -> str:
-        """Returns the quote character of a format, csv or tsv; empty if it has none."""
-        return ("" if kind == "tsv" else '"') if self.quote is None else self.quote
-
-    def delimiter_of(self, kind: str) -> str:
-        return self.delimiter or ("\t" if kind == "tsv" else ",")
-
     def form(self, kind: str) -> Form:
         """Returns how files of a kind are written, for gaixie.udfs.storage.tables."""
         names = tuple(self.columns) if self.columns else None

@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.command_line import say
+from gaixie.udfs.storage import storage
 
 
 class Steps:
     """The finished steps of a run or of a building of pairs, each with a marker in its _work."""
 
-    def __init__(self, storage: Storage, folder: str):
-        self._storage, self._folder = storage, folder
+    def __init__(self, folder: str):
+        self._folder = folder
 
     def start(
         self, deciding: dict[str, Any], resume: bool, output: str, by_step: bool = False
@@ -30,8 +30,8 @@ class Steps:
         """
         deciding = json.loads(json.dumps(deciding))
         path = f"{self._folder}/started.json"
-        if resume and self._storage.exists(path):
-            before = self._storage.read_json(path).get("deciding", {})
+        if resume and storage.exists(path):
+            before = storage.read_json(path).get("deciding", {})
             for change in _changes(before, deciding):
                 if not by_step:
                     raise JobError(
@@ -42,13 +42,13 @@ class Steps:
         else:
             if resume:
                 say(f"{output}: nothing to resume: starting over")
-            self._storage.delete(self._folder)
+            storage.delete(self._folder)
         note = {"host": platform.node(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
-        self._storage.write_json(path, note | {"deciding": deciding})
+        storage.write_json(path, note | {"deciding": deciding})
 
     def is_done(self, step: str) -> bool:
         """Returns whether a step is finished."""
-        return self._storage.exists(self._marker(step))
+        return storage.exists(self._marker(step))
 
     def once(
         self, step: str, work: Callable[[], dict[str, Any]], fingerprint: str | None = None
@@ -59,14 +59,14 @@ class Steps:
         one runs again.
         """
         marker = self._marker(step)
-        if self._storage.exists(marker):
-            left = self._storage.read_json(marker)
+        if storage.exists(marker):
+            left = storage.read_json(marker)
             if "told" in left and left["fingerprint"] == fingerprint:
                 say(f"{step}: already done")
                 return left["told"]
-            self._storage.delete(marker)
+            storage.delete(marker)
         told = work()
-        self._storage.write_json(marker, {"fingerprint": fingerprint, "told": told})
+        storage.write_json(marker, {"fingerprint": fingerprint, "told": told})
         return told
 
     def _marker(self, step: str) -> str:

@@ -137,7 +137,7 @@ class Build:
         self.check_lock = check_lock
         self.output = method.folder
         self.work = f"{self.output}/_work"
-        self.steps = Steps(storage, self.work)  # type: ignore[arg-type]
+        self.steps = Steps(self.work)
         self.figures: dict[str, int] = {}
         """The method's figures about its work, for the manifest."""
         self.started = time.monotonic()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from gaixie.jobs.corpus.beside import interruptible
-from gaixie.jobs.corpus.inputs import read_files
+from gaixie.jobs.corpus.reading import read_files
 from gaixie.jobs.corpus.reporting import print_table
 from gaixie.jobs.scoring.job import Job
 from gaixie.jobs.scoring.units import scored_rows

@@ -8,6 +8,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
+from gaixie.jobs.corpus.reading import column as column_of
+
 MAX_BROADCAST = 2_000_000
 """Maximum rows whose keys are sent to every executor; the keys take 16 MB and more."""
 
@@ -46,7 +48,7 @@ def _tie(extra: Iterable[StructField]) -> Column:
     """Returns a hash of the extra columns, which decides between rows of one pair."""
     parts = []
     for field in extra:
-        column = F.col(f"`{field.name}`")
+        column = column_of(field.name)
         if isinstance(field.dataType, ArrayType | MapType | StructType):
             column = F.to_json(column)  # maps cannot be hashed
         parts += [column.isNull(), column]  # a hash skips nulls

@@ -9,7 +9,7 @@ from functools import cached_property
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.types import StructField
 
-from gaixie.jobs.corpus.inputs import InputFiles
+from gaixie.jobs.corpus.reading import InputFiles
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.udfs.spark import score_columns

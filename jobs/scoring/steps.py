@@ -9,11 +9,11 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from gaixie.jobs.corpus.inputs import InputFiles, inspect_inputs
+from gaixie.jobs.corpus.inspection import inspect_inputs
 from gaixie.jobs.corpus.progress import progress
+from gaixie.jobs.corpus.reading import InputFiles
 from gaixie.jobs.corpus.session import set_shuffle_partitions
 from gaixie.jobs.corpus.settings import Input
-from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.scoring.accounting import account
 from gaixie.jobs.scoring.dry_run import dry_run as dry_run
 from gaixie.jobs.scoring.duplicates import find_duplicates, leave_out
@@ -35,17 +35,20 @@ ROWS_PER_PARTITION = 250_000
 """Rows that one task searches for duplicates."""
 
 
-def find_inputs(
-    spark: SparkSession, settings: ScoreSettings, runs: Sequence[RunManifest]
+def check_inputs(
+    spark: SparkSession,
+    inputs: list[InputFiles],
+    settings: ScoreSettings,
+    runs: Sequence[RunManifest],
 ) -> list[InputFiles]:
-    """Finds and checks the files to score, without those that the runs have scored."""
+    """Checks the files to score, without those that the runs have scored."""
     seen, limits = files_of(runs), (settings.min_characters, settings.max_characters)
 
     def is_new(source: Input, file: File) -> bool:
         return seen_as(source, file, limits) not in seen
 
     wanted = is_new if settings.new_only else None
-    return inspect_inputs(spark, Storage(spark), settings.inputs, "stop", wanted)
+    return inspect_inputs(spark, inputs, wanted)
 
 
 def run(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:

@@ -20,13 +20,18 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from gaixie.jobs.corpus.accounts import data_files
-from gaixie.jobs.corpus.inputs import NO_ORIGIN, InputFiles, check_encoding, line_fault, read_files
 from gaixie.jobs.corpus.parquet import CHECKED, PARQUET
 from gaixie.jobs.corpus.progress import progress
+from gaixie.jobs.corpus.reading import (
+    NO_ORIGIN,
+    InputFiles,
+    blaming,
+    column,
+    line_fault,
+    read_files,
+)
 from gaixie.jobs.corpus.session import cores
 from gaixie.jobs.corpus.steps import Steps
-from gaixie.jobs.corpus.storage import Storage
-from gaixie.jobs.corpus.unreadable import without_corrupt
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.job import Job
 from gaixie.udfs.command_line import say
@@ -124,7 +129,7 @@ def score_units(job: Job, resume: bool) -> ScoredUnits:
         say(
             f"{len(finished)} finished units of run '{job.run_id}' are deleted; --resume keeps them"
         )
-    steps = Steps(Storage(job.spark), job.path(WORK))
+    steps = Steps(job.path(WORK))
     steps.start(_deciding(job), resume, f"run '{job.run_id}'", by_step=True)
     scored = ScoredUnits(job.spark, {}, Counter(), Counter())
     for unit in units:
@@ -150,25 +155,17 @@ def _score_unit(job: Job, unit: Unit, title: str, limit: int | None) -> dict[str
     limit: the maximum of rows.
     """
 
-    def write(files: list[File]) -> dict[str, Any]:
-        read, unfit = Observation(), Observation()
-        rows = _spread(job, unit, read_files(job.spark, unit.input, files), limit)
-        rows = rows.observe(read, *_counts_by("origin", (*ORIGINS, NO_ORIGIN)))
-        row_key = F.lit(unit.number << 53) + F.monotonically_increasing_id()
-        scored = scored_rows(rows, job.score).withColumn("row_key", row_key)
-        scored = scored.observe(unfit, *_counts_by("reason", (*REASONS, MALFORMED)))
-        with progress(job.spark, title, unit.rows):
-            writer = scored.write.options(**PARQUET).partitionBy("fit").mode("overwrite")
-            writer.parquet(job.path(f"{WORK}/{unit.name}"))
-        sizes = [file.size for file in files]
-        share = unfit.get["undecodable"] / max(sum(read.get.values()), 1)
-        if share > min(sizes) / sum(sizes) / 4:  # these may be all rows of one file
-            check_encoding(job.spark, unit.input, files)
-        counts = {"rows": +Counter(read.get), "unfit": +Counter(unfit.get)}
-        return counts | {"schema": scored.schema.jsonValue()}
-
-    read = partial(read_files, job.spark, unit.input)
-    return without_corrupt(write, unit.files, read, {}, "stop") or {}
+    read, unfit = Observation(), Observation()
+    rows = _spread(job, unit, read_files(job.spark, unit.input, unit.files), limit)
+    rows = rows.observe(read, *_counts_by("origin", (*ORIGINS, NO_ORIGIN)))
+    row_key = F.lit(unit.number << 53) + F.monotonically_increasing_id()
+    scored = scored_rows(rows, job.score).withColumn("row_key", row_key)
+    scored = scored.observe(unfit, *_counts_by("reason", (*REASONS, MALFORMED)))
+    with blaming(unit.files, unit.input.form), progress(job.spark, title, unit.rows):
+        writer = scored.write.options(**PARQUET).partitionBy("fit").mode("overwrite")
+        writer.parquet(job.path(f"{WORK}/{unit.name}"))
+    counts = {"rows": +Counter(read.get), "unfit": +Counter(unfit.get)}
+    return counts | {"schema": scored.schema.jsonValue()}
 
 
 def _spread(job: Job, unit: Unit, rows: DataFrame, limit: int | None) -> DataFrame:
@@ -222,7 +219,7 @@ def scored_rows(rows: DataFrame, score: Callable[..., Column]) -> DataFrame:
         "paraphrase",
         *[F.col(f"_scored.{name}") for name in (*FEATURES, *OUTPUTS)],
         "origin",
-        *[F.col(f"`{name}`") for name in extra],
+        *[column(name) for name in extra],
     )
 
 

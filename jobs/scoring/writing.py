@@ -15,9 +15,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from gaixie.jobs.corpus.accounts import escape_undecodable
-from gaixie.jobs.corpus.inputs import MALFORMED_LINE
 from gaixie.jobs.corpus.parquet import write_partitioned, write_unshuffled
 from gaixie.jobs.corpus.progress import progress
+from gaixie.jobs.corpus.reading import column
 from gaixie.jobs.corpus.session import cores
 from gaixie.jobs.scoring.job import Job
 from gaixie.jobs.scoring.stages import Stages
@@ -25,6 +25,7 @@ from gaixie.jobs.scoring.units import ScoredUnits
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spark import stage_column
 from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.storage.tables import MALFORMED_LINE
 
 SCORED_COLUMNS = ("pair_id", "source", "paraphrase", *FEATURES, *OUTPUTS)
 """Columns of scored files, before the input's own; folder names hold origin and stage."""
@@ -37,7 +38,8 @@ uneven files."""
 def write_scored(job: Job, units: ScoredUnits, pairs: DataFrame, stages: Stages) -> StructType:
     """Writes the distinct pairs, one folder for each origin and stage; returns their schema."""
     pairs = pairs.withColumn("stage", stage_column(stages.cuts, stages.min_meaning))
-    pairs = pairs.select(*SCORED_COLUMNS, *job.extra_columns, "origin", "stage")
+    extra = [column(name) for name in job.extra_columns]
+    pairs = pairs.select(*SCORED_COLUMNS, *extra, "origin", "stage")
     if counts := stages.counts():
         job.check_lock()
         keys, path = ("origin", "stage"), job.path("scored")
@@ -56,9 +58,8 @@ def write_quarantine(job: Job, units: ScoredUnits) -> StructType:
     rows = units.rows(fit=False)
     if ("undecodable",) in counts:
         rows = escape_undecodable(rows, ("source", "paraphrase", MALFORMED_LINE))
-    rows = rows.select(
-        "source", "paraphrase", *job.extra_columns, MALFORMED_LINE, "origin", "reason"
-    )
+    extra = [column(name) for name in job.extra_columns]
+    rows = rows.select("source", "paraphrase", *extra, MALFORMED_LINE, "origin", "reason")
     if counts:
         job.check_lock()
         files = _files(job, units, counts)

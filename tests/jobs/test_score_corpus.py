@@ -16,7 +16,6 @@ import xxhash
 import yaml
 from servers import PATIENCE
 
-from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.scoring import writing
 from gaixie.udfs.features import FEATURES, extract
 from gaixie.udfs.spscore import OUTPUTS, SPScore
@@ -495,15 +494,15 @@ def test_resume_with_other_settings_scores_again(score, grow, tmp_path, monkeypa
     for k in range(4):
         pq.write_table(grow(100, 100 * k), tmp_path / "in" / f"{k}.parquet")
     given = ("--input", tmp_path / "in", "--origin-column", "origin", "--unit-mb", "0.01")
-    write_json = Storage.write_json
+    write_json = storage.write_json
 
-    def write_and_die(self, path, value):
-        write_json(self, path, value)
+    def write_and_die(path, value):
+        write_json(path, value)
         if path.endswith("unit-00002.json"):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Storage, "write_json", write_and_die)
+        patch.setattr(storage, "write_json", write_and_die)
         assert score(tmp_path, *given).code == 130
     run = score(tmp_path, *given, "--resume", "--limit", "150", "--min-characters", "40")
     assert run.code == 0, run.stderr

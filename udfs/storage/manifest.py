@@ -263,14 +263,13 @@ class ReleaseManifest(_Manifest):
 M = TypeVar("M", RunManifest, ReleaseManifest)
 
 
-def read_run(folder: str, files: Any = storage, name: str = NAME) -> RunManifest:
+def read_run(folder: str, name: str = NAME) -> RunManifest:
     """Returns the manifest in a run's folder.
 
-    files: an object with read_json, such as a Storage of gaixie.jobs.corpus.storage. Raises
-    FileNotFoundError if the run is not published, other OSErrors of gaixie.udfs.storage.storage,
-    and ManifestError.
+    Raises FileNotFoundError if the run is not published, other OSErrors of
+    gaixie.udfs.storage.storage, and ManifestError.
     """
-    return _validated(*_read(folder, "run", files, name), RunManifest)
+    return _validated(*_read(folder, "run", name), RunManifest)
 
 
 def read_release(folder: str) -> ReleaseManifest:
@@ -286,10 +285,10 @@ def read_manifest(folder: str) -> RunManifest | ReleaseManifest:
     return _validated(uri, values, RunManifest)
 
 
-def _read(folder: str, kind: str, files: Any = storage, name: str = NAME) -> tuple[str, Any]:
+def _read(folder: str, kind: str, name: str = NAME) -> tuple[str, Any]:
     uri = storage.join(folder, name)
     try:
-        return uri, files.read_json(uri)
+        return uri, storage.read_json(uri)
     except FileNotFoundError:
         raise FileNotFoundError(f"{uri}: no such file: the {kind} is not published") from None
 

@@ -24,9 +24,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, BinaryIO, cast
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pyarrow as pa
@@ -156,17 +157,14 @@ class _Linked(io.RawIOBase):
             try:
                 with urlopen(request, timeout=READ_SECONDS) as answer:
                     self._size = int(answer.headers["Content-Range"].rpartition("/")[2])
-                    data = answer.read()
-                    if answer.length:  # http.client takes a broken connection for the end
-                        raise ConnectionError("the connection broke")
-                    return data
+                    return answer.read()
             except HTTPError as error:
                 if error.code == 416:  # the file is empty, or ends before
                     self._size = self._size or 0
                     return b""
                 if error.code < 500 or attempt == ATTEMPTS:
                     raise OSError(f"the store answers {error.code} {error.reason}") from None
-            except (URLError, OSError):
+            except (OSError, HTTPException):
                 if attempt == ATTEMPTS:
                     raise
             time.sleep(attempt)
@@ -347,9 +345,10 @@ def copy(source: str, target: str) -> None:
             system.put_file(str(_path(source)), path)
 
 
-def sha256(uri: str) -> str:
-    """Returns the SHA-256 of a file as 64 hexadecimal digits; reads it in blocks."""
-    with open_file(uri) as file:
+def sha256(uri: str, link: str = "") -> str:
+    """Returns the SHA-256 of a file as 64 hexadecimal digits; reads it in blocks. link: see
+    open_file."""
+    with open_file(uri, link=link) as file:
         return hashlib.file_digest(cast(io.BufferedReader, file), "sha256").hexdigest()
 
 

@@ -45,8 +45,10 @@ def test_of_files_in_a_store(spark, admin, where, capsys):
 def test_an_answer_that_breaks_off_is_asked_for_again(monkeypatch):
     """A broken transfer must be repeated; http.client takes a closed connection for the file's
     end."""
-    monkeypatch.setattr(accounts.time, "sleep", lambda _: None)
-    head = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"
+    monkeypatch.setattr(storage.time, "sleep", lambda _: None)
+    head = (
+        b"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-8/9\r\nContent-Length: 9\r\n\r\n"
+    )
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer():

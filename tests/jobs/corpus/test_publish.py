@@ -13,7 +13,6 @@ import pytest
 
 from gaixie.jobs.corpus import publish
 from gaixie.jobs.corpus.publish import held
-from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.storage import storage
 
@@ -29,7 +28,11 @@ def run(request, tmp_path, monkeypatch) -> str:
 
 def leave_lock(run: str, **changes) -> None:
     """Leaves the lock of a process that died."""
-    here = {"host": platform.node(), "process": os.getpid(), "life": publish._life(os.getpid())}
+    here = {
+        "host": platform.node(),
+        "process": os.getpid(),
+        "started": publish._started(os.getpid()),
+    }
     left = {"since": "2025-01-01T00:00:00+00:00"} | here | changes
     storage.write(f"{run}/_lock/000001.json", json.dumps(left))
 
@@ -56,7 +59,7 @@ def test_held_inside_the_block_alone(run, tmp_path):
 
 def test_one_of_many_gets_it(run):
     """One of six processes must get the run, though all see that the lock's holder is dead."""
-    leave_lock(run, life="of a container's first process, which has number 1 each time")
+    leave_lock(run, started="1")
     ready, done = threading.Barrier(6), threading.Barrier(6)
 
     def attempt(_: int) -> bool:
@@ -77,7 +80,7 @@ def test_one_of_many_gets_it(run):
 
 def test_a_dead_process_of_this_host_is_named_and_followed(run, capsys):
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    leave_lock(run, process=process.pid, life=publish._life(process.pid))
+    leave_lock(run, process=process.pid, started=publish._started(process.pid))
     with pytest.raises(JobError, match="stop it first"), held(run, True):
         pass
     process.kill()
@@ -139,18 +142,18 @@ def test_a_run_that_lost_its_lock_deletes_and_publishes_nothing(
     score, given, tmp_path, monkeypatch
 ):
     folder = tmp_path / "runs" / "r"
-    write_json = Storage.write_json
+    write_json = storage.write_json
 
-    def lose_it(self, path, value):
+    def lose_it(path, value):
         """Lets another process take over, publish and end while this one scores."""
-        write_json(self, path, value)
+        write_json(path, value)
         if path.endswith("unit-00000.json"):
             [lock] = (folder / "_lock").iterdir()
             lock.with_name("000002.json").write_text(lock.read_text())
             (folder / "manifest.json").write_text("another's")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Storage, "write_json", lose_it)
+        patch.setattr(storage, "write_json", lose_it)
         run = score(tmp_path, *given)
     assert run.code == 2
     assert f"error: {folder}: this run was taken over by process " in run.stderr.splitlines()[-1]

@@ -19,6 +19,7 @@ def test_the_schemas_are_current(name):
 
 def test_a_manifest_is_read_as_it_was_written(tmp_path):
     run = run_manifest(
+        format_version=m.FORMAT_VERSION,
         rows={"llm": {"read": 3, "scored": 2, "quarantined": 1, "duplicates": 0}},
         stages={"llm": {0: 1, 3: 1}},
         cuts={"llm": [0.1, 0.2, None]},
@@ -36,7 +37,7 @@ def test_a_manifest_is_read_as_it_was_written(tmp_path):
 def test_a_release_names_its_data_files(tmp_path):
     data = {"path": "data/a.parquet", "bytes": 5, "sha256": "00", "rows": 7}
     card = {"path": "README.md", "bytes": 1, "sha256": "11"}
-    release = release_manifest(files=[card, data])
+    release = release_manifest(files=[card, data], format_version=m.FORMAT_VERSION)
     (tmp_path / m.NAME).write_text(release.to_json(), "utf-8")
     assert m.read_release(str(tmp_path)) == m.read_manifest(str(tmp_path)) == release
     assert [file.path for file in release.data_files] == ["data/a.parquet"]
@@ -53,7 +54,7 @@ def test_a_manifest_without_a_version_has_version_1(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"format_version": 2}, "its format_version is 2, but this Gaixie reads up to 1"),
+        ({"format_version": 3}, "its format_version is 3, but this Gaixie reads up to 2"),
         (
             {"format_version": "2"},
             "not the manifest of a run or release: format_version: Input should",

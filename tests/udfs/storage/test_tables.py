@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gaixie.udfs.storage.records import FIELD_LINES, Delimited, json_records
+from gaixie.udfs.storage.records import FIELD_LINES, Delimited, json_records, likely_encoding
 from gaixie.udfs.storage.tables import Form, Part, TableError, header_of, kind_of, read, scan
 from gaixie.udfs.storage.text_tables import count_rows, read_columns, read_lines, texts_of, writing
 
@@ -178,6 +178,18 @@ def test_bytes_that_are_not_utf8_are_marked(tmp_path):
     assert [*read_lines(str(tmp_path / "a.txt"))] == ["一", "\ufffd<ff>"]
     with pytest.raises(TableError, match=r"a\.txt, line 2: not UTF-8"):
         [*read_lines(str(tmp_path / "a.txt"), "strict")]
+
+
+SENTENCES = "志愿者在清理河道时发现一块石碑，文物部门已经把它运回去了。"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "gb18030", "big5"])
+@pytest.mark.parametrize("cut", [0, 1])
+def test_the_encoding_that_a_file_looks_like(encoding, cut):
+    text = SENTENCES.translate(str.maketrans("发现块门经运时们", "發現塊門經運時們"))
+    data = (text if encoding == "big5" else SENTENCES).encode(encoding)
+    assert likely_encoding(data[: len(data) - cut]) == encoding
+    assert likely_encoding(bytes(range(128, 256)) * 9) is None
 
 
 def test_lines_of_an_old_mac(tmp_path):

@@ -1,0 +1,190 @@
+"""Every file of an input must be read or named before work starts, and read as it is."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gaixie.jobs.corpus import inspection, reading
+from gaixie.jobs.corpus.settings import Input
+from gaixie.udfs.command_line import UserError
+
+A, B = "火势从三楼的厨房开始蔓延。", "火是从三楼厨房烧起来的。"
+ONE = {"source": [A], "paraphrase": [B]}
+
+
+def put(path: Path, content: str | bytes | dict) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(content, dict):
+        split = {"use_dictionary": False, "column_encoding": {"split": "BYTE_STREAM_SPLIT"}}
+        pq.write_table(pa.table(content), path, **split if "split" in content else {})
+    else:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def inspected(spark, path: Path, **given) -> reading.InputFiles:
+    given = given or {"origin": "llm"}
+    [source] = inspection.inspect_inputs(
+        spark, inspection.find_inputs([Input(path=str(path), **given)])
+    )
+    return source
+
+
+def rows_of(spark, path: Path, **given) -> list[dict]:
+    source = inspected(spark, path, **given)
+    return [row.asDict() for row in reading.read_files(spark, source, source.files).collect()]
+
+
+OBJECT = json.dumps({"source": A, "paraphrase": B, "meta.id": 7})
+READ = {
+    "two objects on a line": ({"a.jsonl": OBJECT + OBJECT}, 2, {"meta.id": "7"}),
+    "a backtick": ({"a.csv": f"source,paraphrase,`x`\n{A},{B},1\n"}, 1, {"`x`": "1"}),
+    "a colon in the name": ({"x 10:00.csv": f"source,paraphrase\n{A},{B}\n"}, 1, {}),
+    "usual names": ({"a.csv": f"原句;改写\n{A};{B}\n"}, 1, {}),
+    "columns in another order": (
+        {
+            "a.csv": f"source,paraphrase\n{A},{B}\n",
+            "b.csv": f"paraphrase,source\n{B},{A}\n",
+        },
+        2,
+        {},
+    ),
+    "UTF-16": ({"a.csv": f"source,paraphrase\n{A},{B}\n".encode("utf-16")}, 1, {}),
+    "an encoding that Spark lacks": ({"a.parquet": ONE | {"split": [0.5]}}, 1, {"split": 0.5}),
+    "a type that Spark lacks": (
+        {"a.parquet": ONE | {"t": pa.array([1], pa.timestamp("ns"))}},
+        1,
+        {"t": "1970-01-01 00:00:00.000000001"},
+    ),
+    "a stale checksum": ({"a.parquet": ONE, ".a.parquet.crc": "crc\0\0\0\2\0"}, 1, {}),
+    "a Chinese name": ({"对.parquet": ONE}, 1, {}),
+    "folders": ({"origin=human/day=007%2F中/a.parquet": ONE}, 1, {"day": "007/中"}),
+    "folders of text": ({"day=1/a.jsonl": OBJECT}, 1, {"day": "1", "meta.id": "7"}),
+    "other files": ({"a.parquet": ONE, "_b.parquet": "x", "z.xlsx": "x"}, 1, {}),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_odd_files_are_read(spark, tmp_path, name):
+    files, count, extra = READ[name]
+    for path, content in files.items():
+        put(tmp_path / path, content)
+    expected = {"source": A, "paraphrase": B, "origin": "llm", "malformed_line": None} | extra
+    assert rows_of(spark, tmp_path) == [expected] * count
+    source = inspected(spark, tmp_path)
+    assert len(source.files) + len(source.left_out) == len(files)
+
+
+def test_origins_in_the_names_of_folders(spark, tmp_path):
+    put(tmp_path / "origin=human/a.parquet", ONE)
+    put(tmp_path / "origin=llm/a.parquet", ONE)
+    rows = rows_of(spark, tmp_path, origin_column="origin")
+    assert sorted(row["origin"] for row in rows) == ["human", "llm"]
+
+
+def test_records_of_a_large_file_are_read_once(spark, tmp_path, monkeypatch):
+    """Many tasks that share a file must read each record once, whether or not some span lines."""
+    monkeypatch.setattr(inspection, "SMALL_BYTES", 0)
+    monkeypatch.setattr(reading, "PART_BYTES", 3_000)
+    monkeypatch.setattr(reading, "OPEN_BYTES", 0)
+    for name, note in {"a.csv": "x", "b.csv": '"甲\n乙"', "c.jsonl": None}.items():
+        lines = [f"{A}{k},{B},{note}" for k in range(200)]
+        if note is None:
+            lines = [json.dumps({"source": f"{A}{k}", "paraphrase": B}) for k in range(200)]
+        head = [] if note is None else ["source,paraphrase,note"]
+        path = put(tmp_path / name, "\n".join(head + lines))
+        source = inspected(spark, path)
+        table = reading.read_files(spark, source, source.files)
+        assert (table.rdd.getNumPartitions() > 3) == (name != "b.csv")
+        read = table.collect()
+        assert {row.malformed_line for row in read} == {None}
+        assert sorted(row.source for row in read) == sorted(f"{A}{k}" for k in range(200))
+
+
+LLM, KIND = {"origin": "llm"}, {"origin_column": "kind"}
+MANY = ",".join(["source", "paraphrase", *map(str, range(5_000))]) + f"\n{A},{B}\n"
+NESTED = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["Id", "id"])
+REFUSED = [
+    ("a.parquet", {"source": [A], "x": [B]}, LLM, "paraphrase"),
+    ("a.parquet", ONE | {"paraphrase": [7]}, LLM, "paraphrase"),
+    ("a.parquet", ONE | {"kind": [1.5]}, KIND, "kind"),
+    ("a.parquet", ONE | {"SL": ["x"]}, LLM, "SL"),
+    ("a.parquet", ONE | {"fit": ["x"]}, LLM, "fit"),
+    ("a.parquet", ONE | {"kind": ["gpt"]}, KIND, "gpt"),
+    ("a.parquet", ONE | {"kind": [None]}, KIND, "kind"),
+    ("a.parquet", ONE | {"License": ["MIT"]}, LLM | {"license": "CC0-1.0"}, "license"),
+    ("a.parquet", ONE | {"meta": NESTED}, LLM, "meta"),
+    ("a.parquet", pa.table(ONE).slice(1).to_pydict(), LLM, ""),
+    ("a.parquet", "source,paraphrase", LLM, ""),
+    ("b.csv", f"source,Source,paraphrase\n{A},{B},{B}\n", LLM, "Source"),
+    ("b.csv", f"source,source,paraphrase\n{A},{A},{B}\n", LLM, "source"),
+    ("b.csv", MANY, LLM, "5,002 columns"),
+    ("b.csv", f"source,paraphrase,kind\n{A},{B},llm\n{A},{B},gpt\n", KIND, "line 3"),
+    ("b.csv", b"PK\3\4\0\x1b[31m\0" * 20, LLM, ""),
+    ("b.csv", f"source,paraphrase\n{A},{B}\n".encode("gb18030"), LLM, "--encoding gb18030"),
+    ("b.csv", "source,paraphrase\n", LLM, ""),
+    ("c.jsonl", json.dumps({"source": A, "words": B}), KIND, "kind"),
+    ("c.jsonl", "\n\n", LLM, ""),
+    ("c.jsonl.gz", b"\x1f\x8b\x08\0\0\0\0\0", LLM, ""),
+    ("d.docx", "x", LLM, ""),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "given", "part"), REFUSED)
+def test_what_is_refused_is_named(spark, tmp_path, name, content, given, part):
+    put(tmp_path / name, content)
+    with pytest.raises(UserError) as refused:
+        inspected(spark, tmp_path / name, **given)
+    line = str(refused.value)
+    assert line.startswith(f"{tmp_path}/{name}")
+    assert part in line
+    assert line.isprintable()
+
+
+@pytest.mark.parametrize("second", [ONE | {"year": ["一九九八"]}, ONE, {"source": [A]}])
+def test_files_that_differ(spark, tmp_path, second):
+    put(tmp_path / "a.parquet", ONE | {"year": [1]})
+    path = put(tmp_path / "b.parquet", second)
+    with pytest.raises(UserError, match=str(path)):
+        inspected(spark, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory) -> Path:
+    """Returns a folder of Parquet files: indices that a dictionary lacks, found only when values
+    are read; a changed byte in a page with a checksum."""
+    folder = tmp_path_factory.mktemp("pages")
+    texts = [f"{A}{k}" for k in range(300)]
+    for name in "bc":
+        path = folder / f"{name}.parquet"
+        table = pa.table({"source": texts, "paraphrase": texts[::-1]})
+        pq.write_table(table, path, compression="none", write_page_checksum=name == "c")
+        data = bytearray(path.read_bytes())
+        column = pq.read_metadata(path).row_group(0).column(0)
+        end = column.dictionary_page_offset + column.total_compressed_size
+        if name == "b":
+            data[end - 200 : end] = b"\xff" * 200
+        else:
+            data[column.dictionary_page_offset + 2000] ^= 0x01
+        path.write_bytes(data)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["b", "c"])
+def test_damaged_pages_are_named(spark, damaged, name):
+    """The reader's words must be passed on, whatever the cluster says of corrupt files."""
+    path = damaged / f"{name}.parquet"
+    spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    try:
+        source = inspected(spark, path)
+        rows = reading.read_files(spark, source, source.files)
+        with (
+            pytest.raises(UserError, match=f"^{path}: ."),
+            reading.blaming(source.files, source.form),
+        ):
+            rows.write.format("noop").mode("overwrite").save()
+    finally:
+        spark.conf.unset("spark.sql.files.ignoreCorruptFiles")

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 import torch
 from pydantic import Field
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
 from gaixie.training.modeling.prompt import DEGREES, TONES, prompt
 from gaixie.training.modeling.trimming import trim
@@ -129,7 +129,10 @@ def load(name: str, parts: Path) -> tuple[Any, Any]:
             raise ValueError(f"{name}: {str(error).strip().splitlines()[0]}") from None
     path = assemble(name, parts)
     where = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
-    model = AutoModelForCausalLM.from_pretrained(**where, dtype=torch.bfloat16)
+    plain_weights = GgufConfig(dequantize=True)
+    model = AutoModelForCausalLM.from_pretrained(
+        **where, dtype=torch.bfloat16, quantization_config=plain_weights
+    )
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config  # the loaded weights are plain
     # transformers does not save a model that it loaded from this format.

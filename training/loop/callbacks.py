@@ -90,8 +90,8 @@ class Curriculum(TrainerCallback):
 
     def _shared(self, values: list[float]) -> list[float]:
         """Returns the main process's values; all processes call it."""
-        own = torch.tensor(values, dtype=torch.float64, device=self.accelerator.device)
-        return self.accelerator.gather(own)[: len(values)].tolist()
+        here = torch.tensor(values, dtype=torch.float64, device=self.accelerator.device)
+        return self.accelerator.gather(here)[: len(values)].tolist()
 
     def on_step_end(self, args, state, control, **_: Any) -> None:
         if state.global_step >= args.max_steps:

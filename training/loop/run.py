@@ -78,12 +78,12 @@ class Run:
         return 0
 
     def _tell(self, stage: int, tables: dict[str, pa.Table]) -> None:
-        own, data = self.arguments[stage], self.settings.curriculum[stage - 1]
+        args, data = self.arguments[stage], self.settings.curriculum[stage - 1]
         print(
             f"stage {stage} of {self.corpus.name}, data of stage {', '.join(map(str, data))}: "
             f"{len(tables['train']):,} pairs, {len(tables['validation']):,} for validation; "
-            f"learning rate {own.learning_rate:g}, up to {own.max_steps:,} steps of "
-            f"{self.settings.batch.pairs:,} pairs, {'bfloat16' if own.bf16 else 'float32'}",
+            f"learning rate {args.learning_rate:g}, up to {args.max_steps:,} steps of "
+            f"{self.settings.batch.pairs:,} pairs, {'bfloat16' if args.bf16 else 'float32'}",
             flush=True,
         )
 

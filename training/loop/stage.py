@@ -35,8 +35,8 @@ def training_arguments(settings: Settings, stage: int) -> TrainingArguments:
     world, batch = int(os.environ.get("WORLD_SIZE", 1)), settings.batch
     if batch.pairs % world:
         raise ValueError(f"batch.pairs: {batch.pairs} cannot be divided among {world} processes")
-    own = batch.pairs // world
-    micro = max(k for k in range(1, min(own, batch.micro_pairs) + 1) if own % k == 0)
+    share = batch.pairs // world
+    micro = max(k for k in range(1, min(share, batch.micro_pairs) + 1) if share % k == 0)
     given = settings.arguments(stage)
     gpu = torch.cuda.is_available() and not _flag("ACCELERATE_USE_CPU")
     if given.get("bf16", "auto") == "auto":
@@ -45,7 +45,7 @@ def training_arguments(settings: Settings, stage: int) -> TrainingArguments:
         return TrainingArguments(
             output_dir=str(Path(settings.output, f"stage-{stage}")),
             per_device_train_batch_size=micro,
-            gradient_accumulation_steps=own // micro,
+            gradient_accumulation_steps=share // micro,
             per_device_eval_batch_size=given.pop("per_device_eval_batch_size", micro),
             eval_strategy="steps",
             save_strategy="steps",
@@ -156,12 +156,15 @@ class StageTrainer(Trainer):
         Under ZeRO-3 all processes must call the model equally often: shares are filled up, and one
         limit of new tokens serves all.
         """
-        own, world = self.settings.evaluation, self.accelerator.num_processes
+        settings, world = self.settings.evaluation, self.accelerator.num_processes
         share = -(-len(self.sources) // world)
         places = range(self.accelerator.process_index, share * world, world)
         sources = [self.sources[min(place, len(self.sources) - 1)] for place in places]
         decoding = Decoding(
-            beams=1, code=own.code, batch_size=own.batch_size, max_new_tokens=own.max_new_tokens
+            beams=1,
+            code=settings.code,
+            batch_size=settings.batch_size,
+            max_new_tokens=settings.max_new_tokens,
         )
         generator = Generator(self.accelerator.unwrap_model(self.model), self.tokenizer)
         with self.accelerator.autocast():

@@ -78,8 +78,8 @@ class Generator:
                 lines = self._write([ids[k] for k in places], limit, decoding)
                 each = len(lines) // len(places)
                 for number, k in enumerate(places):
-                    own = lines[number * each : (number + 1) * each]
-                    answers[rows[k]] = self._chosen(texts[rows[k]], tables[k], own)
+                    written = lines[number * each : (number + 1) * each]
+                    answers[rows[k]] = self._chosen(texts[rows[k]], tables[k], written)
                 progress(len(places))
         self.model.train(training)
         return answers

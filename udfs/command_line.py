@@ -267,7 +267,7 @@ def say(line: str) -> None:
         sys.stderr.flush()
 
 
-def in_words(error: Exception) -> str:
+def in_words(error: BaseException) -> str:
     """Describes an error in one line; for a missing package, says what to install."""
     if name := _missing_package(error):
         return missing_package(name, EXTRAS.get(name, "metrics"))

@@ -105,12 +105,13 @@ def _read(given: RatedTable, settings: Rated, folder: Path) -> pd.DataFrame:
     expected = f"a number from 0 to {np.max(highest, initial=1):g}"
     if np.ptp(highest):
         expected += ", at most 1 where it is coarse"
+
+    def on_scale(numbers: np.ndarray) -> np.ndarray:
+        return (numbers >= 0) & (numbers <= highest)
+
     for name, column in ratings.items():
         where = f"{path}: column {column!r}"
-        right = numbers_of(
-            table[column], where, expected, lambda x, most=highest: (x >= 0) & (x <= most)
-        )
-        rated[name] = right / highest
+        rated[name] = numbers_of(table[column], where, expected, on_scale) / highest
     for name, default in OPTIONAL.items():
         rated[name] = table.get(name, default)
     rated["group"] = table.get("group", rated["source"]).astype(str)

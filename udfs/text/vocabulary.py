@@ -24,7 +24,7 @@ def words_of(tagged: pd.DataFrame, tag_set: str) -> pd.DataFrame:
     """
     of_tag = {tag: class_of(tag, tag_set) for tag in tagged["tag"].unique()}
     tagged = tagged.assign(**{"class": tagged["tag"].map(of_tag)})
-    by_class = tagged.groupby(["word", "class"], as_index=False)["count"].sum()
+    by_class = tagged.groupby(["word", "class"])["count"].sum().reset_index()
     by_class["rank"] = by_class["class"].map({name: rank for rank, name in enumerate(CLASSES)})
     by_class = by_class.sort_values(["word", "count", "rank"], ascending=[True, False, True])
     words = by_class.drop_duplicates("word")[["word", "class"]]

@@ -119,7 +119,8 @@ def bench_serve(args: argparse.Namespace) -> dict[str, float | dict[str, float]]
         "100_pairs": requests(texts, 100, 50),
         "100_pairs_explained": requests(texts, 100, 50, explain=True),
     }
-    with nullcontext(args.url) if args.url else service("--workers", str(args.workers)) as url:
+    options = ("--tier", args.tier, "--workers", str(args.workers))
+    with nullcontext(args.url) if args.url else service(*options) as url:
         load(url, bodies[: len(bodies) // 4], args.connections)  # warm-up
         rate, full = load(url, bodies, args.connections)
         _, half = load(url, bodies, args.connections, rate / 2)
@@ -133,6 +134,7 @@ if __name__ == "__main__":
     add = options.add_argument
     add("--data", type=Path, default=Path("../shared/data"), metavar="FOLDER")
     add("--url", help="by default a service of its own")
+    add("--tier", default="core")
     add("--workers", type=int, default=2)
     add("--connections", type=int, default=16)
     add("--pairs", type=int, default=100, help="of a request (%(default)s)")

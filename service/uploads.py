@@ -14,6 +14,7 @@ from typing import Any
 from fastapi import HTTPException
 
 from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.storage.records import likely_encoding
 from gaixie.udfs.storage.tables import MALFORMED_LINE, Form, Part, header_of, known_as, read
 
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -75,7 +76,9 @@ def read_upload(
     if XLSX in kind or body.startswith(b"PK\3\4"):
         form, encoding = Form("xlsx"), "xlsx"
     else:
-        encoding = encoding or _encoding(body)
+        encoding = encoding or likely_encoding(body[:1_000_000])
+        if encoding is None:
+            raise ValueError("not UTF-8, GB18030 or Big5, as it seems: give ?encoding=")
         form = Form("tsv" if "tab-separated" in kind else "csv", encoding)
     with tempfile.TemporaryDirectory(prefix="gaixie-upload-") as folder:
         path = Path(folder, "table")
@@ -94,16 +97,3 @@ def read_upload(
         malformed += batch.column(MALFORMED_LINE).to_pylist()
     sides = (source or known_as(header, "source"), paraphrase or known_as(header, "paraphrase"))
     return Upload(header, [[*row] for row in rows], malformed, encoding, *sides)
-
-
-def _encoding(body: bytes) -> str:
-    """Returns UTF-8 or UTF-16, or GB18030 if only that can be."""
-    if body.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16"
-    for name in ("utf-8", "gb18030"):
-        try:
-            body.decode(name)
-        except UnicodeDecodeError:
-            continue
-        return name
-    return "utf-8"

@@ -1,20 +1,17 @@
-"""Writes partitioned Parquet in files of about equal size, and reads footers."""
+"""Writes partitioned Parquet in files of about equal size."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
-from gaixie.udfs.storage.storage import File
 
 PARQUET = {
     f"parquet.enable.dictionary#{column}": "false"
@@ -100,57 +97,3 @@ def _splits_of(spark: SparkSession, size: int) -> Iterator[None]:
                 spark.conf.unset(name + key)
             else:
                 spark.conf.set(name + key, old)
-
-
-class Footer(NamedTuple):
-    """Contents of a Parquet file's footer."""
-
-    schema: StructType
-    unreadable: dict[str, str]
-    """Types of columns that Spark does not know, by name; the schema omits them."""
-    rows: int
-    row_groups: int
-
-
-def footer_reader(spark: SparkSession) -> Callable[[File], Footer | str]:
-    """Returns a function that reads a footer, or returns what is wrong with the file."""
-    jvm: Any = spark._jvm
-    conf = spark._jsc.hadoopConfiguration()
-    parquet = jvm.org.apache.parquet
-    converter = jvm.org.apache.spark.sql.execution.datasources.parquet
-    convert = converter.ParquetToSparkSchemaConverter(spark._jsparkSession.sessionState().conf())
-    known: dict[str, tuple[StructType, dict[str, str]]] = {}  # keyed by the text of the schema
-
-    def columns(schema: Any) -> tuple[StructType, dict[str, str]]:
-        fields, unreadable = StructType(), {}
-        for column in schema.getFields():
-            name, alone = column.getName(), parquet.schema.MessageType(schema.getName(), [column])
-            try:
-                field = StructType.fromJson(json.loads(convert.convert(alone).json()))[0]
-            except Exception:
-                unreadable[name] = str(column.getLogicalTypeAnnotation() or column.toString())
-                continue
-            if field.dataType.typeName() == "time":
-                unreadable[name] = field.dataType.simpleString()
-            else:
-                fields.add(field)
-        return fields, unreadable
-
-    def footer(file: File) -> Footer | str:
-        try:
-            path = jvm.org.apache.hadoop.fs.Path(file.uri)
-            opened = parquet.hadoop.util.HadoopInputFile.fromPath(path, conf)
-            reader = parquet.hadoop.ParquetFileReader.open(opened)
-            try:
-                schema = reader.getFooter().getFileMetaData().getSchema()
-                if (text := schema.toString()) not in known:
-                    known[text] = columns(schema)
-                return Footer(*known[text], reader.getRecordCount(), reader.getRowGroups().size())
-            finally:
-                reader.close()
-        except Exception as error:
-            cause = getattr(error, "java_exception", None)
-            fault = (cause.getMessage() if cause else str(error)) or type(error).__name__
-            return fault.splitlines()[0]
-
-    return footer

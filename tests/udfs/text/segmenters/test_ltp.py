@@ -11,18 +11,18 @@ from unittest.mock import Mock
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tiny_ltp import ltp_backbone
 
 from gaixie.research.segmenter.training import default_corpus
 from gaixie.udfs.text.code_points import from_strings
 from gaixie.udfs.text.segmenters import ltp
-from gaixie.udfs.text.segmenters.ltp import LtpSegmenter, _cover, _short_pieces
+from gaixie.udfs.text.segmenters.ltp import LtpSegmenter
 
 needs_ltp = pytest.mark.skipif(
     importlib.util.find_spec("ltp") is None or importlib.util.find_spec("torch") is None,
     reason="ltp or torch is not installed (pip install 'gaixie[ltp]')",
 )
 
+TRANSFORMERS = "ltp_core.models.utils.transformer.load_transformers"
 AWKWARD = [
     "",
     " ",
@@ -94,16 +94,6 @@ def cuts_of(words, texts):
     return rows
 
 
-def test_words_that_ltp_altered_become_gaps():
-    assert _cover("甲乙 丙丁", ["乙", "X", "丁"]) == [
-        ("甲", -1),
-        ("乙", 0),
-        (" ", -1),
-        ("丙", -1),
-        ("丁", 2),
-    ]
-
-
 @needs_ltp
 def test_same_cuts_and_tags_as_ltp(ltp_folder, segmenter, sentences):
     from ltp import LTP
@@ -117,23 +107,13 @@ def test_same_cuts_and_tags_as_ltp(ltp_folder, segmenter, sentences):
 # Name, version, workers
 
 
-def test_unpickling_twice_shares_one_model(segmenter):
-    data = pickle.dumps(segmenter)
-    assert len(data) < 1000
-    copy = pickle.loads(data)
-    assert copy is pickle.loads(data)
-    assert copy.cut(["我们的生活"]) == segmenter.cut(["我们的生活"])
-
-
 def test_unpickling_refuses_another_model(folder):
     data = pickle.dumps(LtpSegmenter(str(folder)))
     model = folder / "cws_model.bin"
     whole = bytearray(model.read_bytes())
     whole[-40] ^= 1  # still a valid Avro file, with other contents
     model.write_bytes(bytes(whole))
-    with pytest.raises(
-        ValueError, match=r"this model is .*, expected .*; every machine needs the same"
-    ):
+    with pytest.raises(ValueError, match=r"this model is .*, expected"):
         pickle.loads(data)
 
 
@@ -162,7 +142,16 @@ def neural_folder(tmp_path_factory):
     folder.mkdir()
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     vocabulary = [*special, *"我爱北京天安门中国人民，。上海", "hello", "##a"]
-    backbone = ltp_backbone(len(vocabulary))
+    config = {
+        "model_type": "electra",
+        "vocab_size": len(vocabulary),
+        "hidden_size": 16,
+        "embedding_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+    }
+    backbone = {"_ltp_target_": TRANSFORMERS, "config": config}
     head = "ltp_core.models.components.token.MLPTokenClassifier"
     model = {
         "_ltp_target_": "ltp_core.models.ltp_model.LTPModule",
@@ -202,75 +191,48 @@ def test_neural_words_cover_text(neural_folder, capfd):
 
 def test_neural_same_cuts_as_ltp(neural_folder):
     texts = ["我爱北京天安门", "中国人民，上海。", "北京爱我"]
-    output = ltp.open_neural(neural_folder).pipeline(texts, tasks=["cws"])
+    output = ltp._load_neural(neural_folder).pipeline(texts, tasks=["cws"])
     assert LtpSegmenter(str(neural_folder)).cut(texts) == output.cws
 
 
-def test_long_text_is_cut_after_punctuation():
-    assert [len(piece) for piece in _short_pieces("我" * 400 + "。" + "我" * 700)] == [
-        401,
-        500,
-        200,
-    ]
-    assert list(_short_pieces("")) == []
+def test_long_text_is_cut_after_marks():
+    pieces = ltp.PIECE.findall("我" * 400 + "。" + "我" * 700)
+    assert [len(piece) for piece in pieces if piece] == [401, 500, 200]
 
 
 # Errors: one line names the file and what is expected
 
 
-def refused(model, message=".+"):
-    with pytest.raises((ValueError, OSError), match=f"^{message}$") as caught:
-        LtpSegmenter(str(model))
-    return str(caught.value)
+CONFIGS = [
+    *("{", "[]", '{"tasks": {}}', '{"nerual": false}'),
+    '{"nerual": false, "tasks": {"pos": "pos_model.bin"}}',
+    '{"nerual": false, "tasks": {"cws": "missing.bin"}}',
+]
 
 
-def test_what_is_no_model_folder(folder, tmp_path):
-    for path in (tmp_path / "none", folder / "config.json", tmp_path):
-        assert str(path) in refused(path)
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        *("{", "[]", '{"tasks": {}}', '{"nerual": false}'),
-        '{"nerual": false, "tasks": {"pos": "pos_model.bin"}}',
-        '{"nerual": false, "tasks": {"cws": "missing.bin"}}',
-        '{"nerual": true, "model": {"heads": {}}}',
-        '{"nerual": true, "model": {"heads": {"cws": {}}}}',
-    ],
-)
+@pytest.mark.parametrize("config", CONFIGS)
 def test_wrong_config(folder, config):
     (folder / "config.json").write_text(config)
-    refused(folder, f"{folder}/(config.json|missing.bin|pytorch_model.bin): .+")
+    with pytest.raises((ValueError, OSError), match=r"config\.json|missing\.bin"):
+        LtpSegmenter(str(folder))
 
 
-@pytest.mark.parametrize("kept", [4, 30, 200, 100_000, -1])
+@pytest.mark.parametrize("kept", [0, 4, 30, 200, 100_000, -1])
 def test_truncated_model_raises_and_does_not_abort(folder, kept):
     path = folder / "cws_model.bin"
     path.write_bytes(path.read_bytes()[:kept])
-    refused(folder, f"{path}: truncated; .+")
-
-
-def test_model_of_another_kind(folder):
-    path = folder / "cws_model.bin"
-    shutil.copy(folder / "pos_model.bin", path)
-    refused(folder, f"{path}: holds a pos model; .+")
-    path.write_text("hello")
-    refused(folder, f"{path}: not an LTP legacy model; .+")
+    with pytest.raises(ValueError, match=str(path)):
+        LtpSegmenter(str(folder))
 
 
 def test_tags_without_a_pos_model(folder):
-    config = folder / "config.json"
-    config.write_text('{"nerual": false, "tasks": {"cws": "cws_model.bin"}}')
-    with pytest.raises(ValueError, match=f"{config}: no pos task; expected"):
+    (folder / "config.json").write_text('{"nerual": false, "tasks": {"cws": "cws_model.bin"}}')
+    with pytest.raises(ValueError, match="no pos task"):
         LtpSegmenter(str(folder)).tag(["我们"])
 
 
 def test_a_name_that_cannot_be_downloaded(monkeypatch):
-    import huggingface_hub as hub
-
-    offline = OSError("offline\nfor now")
-    monkeypatch.setattr(hub, "snapshot_download", Mock(side_effect=offline))
-    refused("LTP/small", "ltp:LTP/small: .+no network, give a local folder")
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    refused("LTP/small", r"ltp:LTP/small: .+pip install 'gaixie\[ltp\]'")
+    offline = Mock(side_effect=OSError("offline\nfor now"))
+    monkeypatch.setattr(ltp, "snapshot_download", offline)
+    with pytest.raises(OSError, match=r"^ltp:LTP/small: .*offline$"):
+        LtpSegmenter("LTP/small")

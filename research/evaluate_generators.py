@@ -44,7 +44,7 @@ from gaixie.research.generators.evaluate import (
 )
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.metrics import load_metric
-from gaixie.udfs.metrics.word_vectors import digest
+from gaixie.udfs.metrics.weem4pg import vectors_digest
 from gaixie.udfs.reports import render, write_json
 
 TEMPLATE = Path(__file__).parent / "generators/generators.md.j2"
@@ -57,7 +57,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def evaluate(args: argparse.Namespace) -> None:
     """Reads the reviews, paraphrases and scores them, trains the networks, writes the report."""
-    vectors = digest(args.vectors)
+    vectors = vectors_digest(args.vectors)
     reviews = read_reviews(args.reviews, args.limit)
     specs = {"pinc": "pinc:tokenize=char", "weem4pg": f"weem4pg:vectors={args.vectors}"}
     metrics = {name: load_metric(spec) for name, spec in specs.items()}

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from gaixie.udfs.metrics.free import Free, free
 from gaixie.udfs.metrics.ibleu import IBLEU
-from gaixie.udfs.metrics.metric import Metric, Pairs
+from gaixie.udfs.metrics.metric import Free, Metric, Pairs, free
 from gaixie.udfs.metrics.parascore import ParaScore
 
 

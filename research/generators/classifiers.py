@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from gaixie.udfs.metrics.word_vectors import WordVectors
+from gaixie.udfs.metrics.weem4pg import WordVectors
 
 WIDTH, FILTERS, KERNELS, RATE, BATCH = 64, 48, (3, 4, 5), 2e-3, 64
 WORDS, EPOCHS = 80, 8

@@ -34,7 +34,7 @@ from gaixie.research.ratings.tables import numbers_of, read_table
 from gaixie.udfs.command_line import say
 from gaixie.udfs.metrics import Metric, Pairs
 from gaixie.udfs.metrics.bootstrap import estimate_of
-from gaixie.udfs.metrics.word_vectors import WordVectors, load
+from gaixie.udfs.metrics.weem4pg import WordVectors, load_vectors
 from gaixie.udfs.metrics.words import lower_words
 from gaixie.udfs.text.splits import source_hash
 
@@ -104,7 +104,7 @@ def paraphrase(words: Sequence[str], near: dict[str, list[str]], rank: int) -> l
 
 def generate(reviews: Reviews, vectors: str) -> dict[str, list[list[str]]]:
     """Returns the words of all reviews as each generator writes them; ORIGINAL changes nothing."""
-    near = neighbours([word for row in reviews.words for word in row], load(vectors))
+    near = neighbours([word for row in reviews.words for word in row], load_vectors(vectors))
     written = {ORIGINAL: reviews.words}
     for rank, name in enumerate(GENERATORS[1:], 1):
         written[name] = [paraphrase(row, near, rank) for row in reviews.words]
@@ -150,7 +150,7 @@ def extrinsic(
     """
     part = [np.flatnonzero(reviews.part == k) for k in range(len(PARTS))]
     rows = [row for version in written.values() for row in version]
-    ids, matrix = vocabulary(rows, load(vectors))
+    ids, matrix = vocabulary(rows, load_vectors(vectors))
     folder.mkdir(parents=True, exist_ok=True)
     numbers = {name: numbered(version, ids) for name, version in written.items()}
     learned, validation, _ = ((numbers[ORIGINAL][k], reviews.label[k]) for k in part)

@@ -15,7 +15,7 @@ from gaixie.research.generators.evaluate import (
     paraphrase,
     read_reviews,
 )
-from gaixie.udfs.metrics.word_vectors import load
+from gaixie.udfs.metrics.weem4pg import load_vectors
 
 WORDS = {
     "满意": (1.0, 0.0, 0.0),
@@ -53,7 +53,7 @@ def table(tmp_path_factory) -> str:
 
 
 def test_the_kth_nearest_word(vectors):
-    near = neighbours(["满意", "房间", "无", "好"], load(vectors))
+    near = neighbours(["满意", "房间", "无", "好"], load_vectors(vectors))
     assert near["满意"] == ["高兴", "开心", "好"]
     assert near["房间"][0] == "酒店"
     assert "无" not in near

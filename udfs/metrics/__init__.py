@@ -6,9 +6,7 @@ metric.sentence_scores(Pairs.of(sources, paraphrases, references))
 metric.signature()                          # print it with every score that you report
 """
 
-from gaixie.udfs.command_line import in_words
-from gaixie.udfs.metrics.free import Free
-from gaixie.udfs.metrics.metric import Metric, Pairs
+from gaixie.udfs.metrics.metric import Free, Metric, Pairs
 from gaixie.udfs.metrics.registry import METRICS, load_metric
 
-__all__ = ["METRICS", "Free", "Metric", "Pairs", "in_words", "load_metric"]
+__all__ = ["METRICS", "Free", "Metric", "Pairs", "load_metric"]

@@ -15,30 +15,30 @@ as the paper's code writes Chinese, or ``word``. Unit: share.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.metadata import version
+from typing import Literal, get_args
 
 import numpy as np
+from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.metrics.grams import tokenizer
 from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, complete, signature
 
-VARIANTS = ("bleu", "rouge-1", "rouge-2", "rouge-l")
+Variant = Literal["bleu", "rouge-1", "rouge-2", "rouge-l"]
+VARIANTS = get_args(Variant)
 
 
 @dataclass(frozen=True)
 class AsCalled(ReferenceMetric):
-    """BLEU or ROUGE as the paper's code calls it. Raises ValueError for any other setting."""
+    """BLEU or ROUGE as the paper's code calls it."""
 
-    variant: str = "bleu"
-    tokenize: str = "char"
+    variant: Variant = "bleu"
+    tokenize: Literal["char", "word"] = "char"
 
     range = (0.0, 1.0)
     higher_is_better = True
 
     def __post_init__(self) -> None:
-        self.check_setting("variant", VARIANTS)
-        self.check_setting("tokenize", ("char", "word"))
         title = f"{self.variant.upper()} as called"
         summary = f"{self.variant.upper()} as the code of the ParaScore paper calls it."
         self.describe(name=f"{self.variant}-as-called", title=title, summary=summary)

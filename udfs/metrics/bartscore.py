@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.meaning.pair_encoder import batches
 from gaixie.udfs.metrics.encoder import (
-    PRECISIONS,
+    Precision,
     choose_device,
     load_network,
     load_tokenizer,
@@ -46,20 +46,15 @@ class BARTScore(Metric):
     ``Encoder``.
     """
 
-    model: str = ""
+    model: str
     device: str = "auto"
-    precision: str = "float32"
+    precision: Precision = "float32"
 
     name = "bartscore"
     title = "BARTScore"
     summary = "How likely a sequence-to-sequence model finds the paraphrase, in nats per token."
     range = (-float("inf"), 0.0)
     higher_is_better = True
-
-    def __post_init__(self) -> None:
-        if not self.model:
-            raise ValueError("bartscore needs a sequence-to-sequence model: bartscore:model=FOLDER")
-        self.check_setting("precision", PRECISIONS)
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         scores = np.full(len(pairs), np.nan)

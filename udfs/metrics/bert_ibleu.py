@@ -10,19 +10,20 @@ with its β of 4. It needs no reference.
 
 Decided here: if one part is 0 or less, the score is 0, the limit of the harmonic mean. So a copy
 (Self-BLEU 1) scores 0 however close its meaning. Self-BLEU counts characters unless ``tokenize``
-says otherwise, smoothed as in :mod:`gaixie.udfs.metrics.self_bleu`. Unit: 0–1.
+says otherwise, smoothed as in :mod:`gaixie.udfs.metrics.bleu`. Unit: 0–1.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from pydantic import PositiveFloat
+from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.metrics.bertscore import BERTScore
-from gaixie.udfs.metrics.encoder import DEFAULT_MODEL
+from gaixie.udfs.metrics.bleu import SelfBLEU
+from gaixie.udfs.metrics.encoder import DEFAULT_MODEL, Precision
+from gaixie.udfs.metrics.grams import Tokenizer
 from gaixie.udfs.metrics.metric import Metric, Pairs, settings_of, signature
-from gaixie.udfs.metrics.self_bleu import SelfBLEU
 
 
 @dataclass(frozen=True)
@@ -32,23 +33,18 @@ class BERTiBLEU(Metric):
     tokenize: the tokens of Self-BLEU's n-grams. layer, device, precision: see ``Encoder``.
     """
 
-    beta: float = 4.0
+    beta: PositiveFloat = 4.0
     model: str = DEFAULT_MODEL
     layer: int | None = None
-    tokenize: str = "char"
+    tokenize: Tokenizer = "char"
     device: str = "auto"
-    precision: str = "float32"
+    precision: Precision = "float32"
 
     name = "bert-ibleu"
     title = "BERT-iBLEU"
     summary = "Close in meaning to the source (BERTScore) and unlike it in wording (self-BLEU)."
     range = (0.0, 1.0)
     higher_is_better = True
-
-    def __post_init__(self) -> None:
-        if not self.beta > 0:
-            raise ValueError(f"beta {self.beta}: expected above 0")
-        self._self_bleu()  # checks the tokenizer
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         meaning = self._bertscore().compare(pairs.paraphrase, [pairs.source])[:, 2]

@@ -20,16 +20,17 @@ model's usual similarity.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.meaning.pair_encoder import batches
 from gaixie.udfs.metrics.encoder import (
     DEFAULT_MODEL,
     Encoder,
+    Precision,
     TokenEmbeddings,
     distinct,
     load_encoder,
@@ -57,7 +58,7 @@ class BERTScore(ReferenceMetric):
     model: str = DEFAULT_MODEL
     layer: int | None = None
     device: str = "auto"
-    precision: str = "float32"
+    precision: Precision = "float32"
 
     name = "bertscore"
     title = "BERTScore"

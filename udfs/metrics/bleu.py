@@ -14,35 +14,38 @@ from the summed counts of all pairs. The k-th order without a match counts 1 / 2
 (``exp``). The text is not normalised; ``char`` drops white space. ``zh-word`` counts the
 segmenter's words of normalised text, which is sacrebleu's BLEU of segmented text, as Chong et al.
 2024 (*MCTS*) print it. An empty paraphrase scores 0. Unit: 0–100.
+
+Self-BLEU(S, P) = BLEU(P, reference = S) is high for a copy. Source: Sun and Zhou 2012, *Joint
+Learning of a Dual SMT System for Paraphrase Generation*, where it is the second part of iBLEU.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.metadata import version
 
 import numpy as np
+from pydantic import PositiveInt
+from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.metrics.grams import (
-    TOKENIZERS,
     Overlap,
+    Tokenizer,
     overlap,
     tokenize_columns,
     tokenizer_version,
 )
-from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, signature
+from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, free, signature
 
 
 @dataclass(frozen=True)
 class BLEU(ReferenceMetric):
     """sacrebleu's BLEU of the paraphrase against its references.
 
-    tokenize: one of TOKENIZERS. order: longest n-gram. segmenter: of zh-word, see text.segmenters.
-    Raises ValueError for any other.
+    order: longest n-gram. segmenter: of zh-word, see text.segmenters.
     """
 
-    tokenize: str = "char"
-    order: int = 4
+    tokenize: Tokenizer = "char"
+    order: PositiveInt = 4
     segmenter: str = "jieba"
 
     name = "bleu"
@@ -50,11 +53,6 @@ class BLEU(ReferenceMetric):
     summary = "N-grams shared with the references, with a penalty for being too short."
     range = (0.0, 100.0)
     higher_is_better = True
-
-    def __post_init__(self) -> None:
-        self.check_setting("tokenize", TOKENIZERS)
-        if self.order < 1:
-            raise ValueError(f"order must be at least 1, not {self.order}")
 
     def counts(self, pairs: Pairs) -> Overlap:
         """Counts the n-grams that each paraphrase shares with its references."""
@@ -114,3 +112,18 @@ class BLEU(ReferenceMetric):
 def _totals(counts: Overlap) -> np.ndarray:
     """Returns the number of n-grams of each paraphrase: int64, shape (rows, order)."""
     return np.maximum(counts.length[:, None] - np.arange(counts.matches.shape[1]), 0)
+
+
+@dataclass(frozen=True)
+class SelfBLEU(BLEU):
+    """BLEU with the source as the only reference, with BLEU's settings."""
+
+    name = "self-bleu"
+    title = "Self-BLEU"
+    summary = "N-grams that the paraphrase keeps from its source: 100 is a copy."
+    higher_is_better = False
+    needs_source = True
+    needs_reference = False
+
+    def counts(self, pairs: Pairs) -> Overlap:
+        return super().counts(free(pairs))

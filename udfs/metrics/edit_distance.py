@@ -14,10 +14,10 @@ corpus scores the mean of its pairs. Unit: 0–1. RapidFuzz computes whole colum
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.metadata import version
 
 import numpy as np
+from pydantic.dataclasses import dataclass
 from rapidfuzz.distance.Levenshtein import normalized_distance
 from rapidfuzz.process import cpdist
 

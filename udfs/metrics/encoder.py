@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MODEL = "models/e5-small"
 HOW_TO_MAKE = f"python research/make_encoder.py --output {DEFAULT_MODEL} makes it"
-PRECISIONS = ("float32", "bfloat16")
+Precision = Literal["float32", "bfloat16"]
 WEIGHTS = ("*.safetensors", "*.bin")
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
 
@@ -69,13 +69,11 @@ class Encoder:
         model: str = DEFAULT_MODEL,
         layer: int | None = None,
         device: str = "auto",
-        precision: str = "float32",
+        precision: Precision = "float32",
         batch_tokens: int | None = None,
     ) -> None:
         import transformers
 
-        if precision not in PRECISIONS:
-            raise ValueError(f"precision {precision!r}: expected {' or '.join(PRECISIONS)}")
         self.device = choose_device(device)
         self.precision = precision
         self.batch_tokens = batch_tokens or (1024 if self.device == "cpu" else 16384)
@@ -162,7 +160,7 @@ class Encoder:
 
 @functools.cache
 def load_encoder(
-    model: str, layer: int | None = None, device: str = "auto", precision: str = "float32"
+    model: str, layer: int | None = None, device: str = "auto", precision: Precision = "float32"
 ) -> Encoder:
     """Loads the encoder with these settings, once in a process. Raises as ``Encoder`` does."""
     return Encoder(model, layer, device, precision)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +20,10 @@ from numba import njit
 from gaixie.udfs.metrics.words import segmenter_version, words
 from gaixie.udfs.text.code_points import CodePoints
 
-SACREBLEU_TOKENIZERS = ("char", "zh", "13a")
+SacrebleuTokenizer = Literal["char", "zh", "13a"]
 """sacrebleu's tokenizers that n-gram metrics accept: characters; Han characters and otherwise
 words; words and punctuation."""
-
-TOKENIZERS = (*SACREBLEU_TOKENIZERS, "zh-word")
+Tokenizer = Literal["char", "zh", "13a", "zh-word"]
 """sacrebleu's tokenizers, and the segmenter's words of normalised text."""
 
 BUCKETS = 256
@@ -73,7 +72,7 @@ class Overlap(NamedTuple):
 
 
 def tokenizer(name: str) -> Callable[[str], list[str]]:
-    """Returns the function from a sentence to its tokens: of SACREBLEU_TOKENIZERS, or ``word``.
+    """Returns the function from a sentence to its tokens: a SacrebleuTokenizer, or ``word``.
 
     The former are sacrebleu's own code. ``word`` does what rouge_score does without a stemmer:
     runs of lower-cased ASCII letters and digits.

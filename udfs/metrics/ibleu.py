@@ -20,25 +20,26 @@ to 100 · (1 − α). Tokens and empty sentences are as in :mod:`gaixie.udfs.met
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field, PositiveInt
+from pydantic.dataclasses import dataclass
 
-from gaixie.udfs.metrics.bleu import BLEU
+from gaixie.udfs.metrics.bleu import BLEU, SelfBLEU
+from gaixie.udfs.metrics.grams import Tokenizer
 from gaixie.udfs.metrics.metric import Metric, Pairs, signature
-from gaixie.udfs.metrics.self_bleu import SelfBLEU
+
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 @dataclass(frozen=True)
 class IBLEU(Metric):
-    """BLEU minus a share of Self-BLEU. alpha: that share, 0 to 1; the rest are BLEU's settings.
+    """BLEU minus a share of Self-BLEU. alpha: that share, 0 to 1; the rest are BLEU's settings."""
 
-    Raises ValueError for a share outside 0 to 1, and what BLEU raises.
-    """
-
-    alpha: float = 0.3
-    tokenize: str = "char"
-    order: int = 4
+    alpha: Share = 0.3
+    tokenize: Tokenizer = "char"
+    order: PositiveInt = 4
     segmenter: str = "jieba"
 
     name = "ibleu"
@@ -48,8 +49,6 @@ class IBLEU(Metric):
     needs_reference = True
 
     def __post_init__(self) -> None:
-        check_share(self.alpha)
-        self._bleu()  # checks the other settings
         self.describe(range=(-100.0 * self.alpha, 100.0))
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
@@ -81,17 +80,15 @@ class IBLEU(Metric):
 
 @dataclass(frozen=True)
 class SelfIBLEU(SelfBLEU):
-    """A share 1 − alpha of Self-BLEU, alpha 0 to 1. Raises ValueError as IBLEU does."""
+    """A share 1 − alpha of Self-BLEU, alpha 0 to 1."""
 
-    alpha: float = 0.3
+    alpha: Share = 0.3
 
     name = "self-ibleu"
     title = "Self-iBLEU"
     summary = "Self-BLEU times 1 − α: iBLEU with the source as the reference."
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        check_share(self.alpha)
         self.describe(range=(0.0, 100.0 * (1 - self.alpha)))
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
@@ -102,9 +99,3 @@ class SelfIBLEU(SelfBLEU):
 
     def settings(self) -> list[tuple[str, object]]:
         return [("alpha", self.alpha), *super().settings()]
-
-
-def check_share(alpha: float) -> None:
-    """Raises ValueError if alpha is not between 0 and 1."""
-    if not 0 <= alpha <= 1:
-        raise ValueError(f"alpha must lie between 0 and 1, not {alpha}")

@@ -13,12 +13,12 @@ probability, 0–1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.meaning.pair_encoder import batches
 from gaixie.udfs.metrics.encoder import (
@@ -133,7 +133,7 @@ def _load(model: str, device: str, max_tokens: int) -> Identifier:
 class Identification(Metric):
     """The probability of a paraphrase. model: folder or cached name. both: average both orders."""
 
-    model: str = ""
+    model: str
     both: bool = True
     max_tokens: int = 128
     device: str = "auto"
@@ -143,10 +143,6 @@ class Identification(Metric):
     summary = "How likely the pair are paraphrases, by a fine-tuned classifier."
     range = (0.0, 1.0)
     higher_is_better = True
-
-    def __post_init__(self) -> None:
-        if not self.model:
-            raise ValueError(f"identification needs model: a classifier's folder; {HOW_TO_MAKE}")
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         identifier = load_identifier(self.model, self.device, self.max_tokens)

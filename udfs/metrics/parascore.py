@@ -21,13 +21,15 @@ the threshold).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
+from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.metrics.bertscore import BERTScore
 from gaixie.udfs.metrics.edit_distance import EditDistance
-from gaixie.udfs.metrics.encoder import DEFAULT_MODEL
+from gaixie.udfs.metrics.encoder import DEFAULT_MODEL, Precision
 from gaixie.udfs.metrics.metric import Metric, Pairs, settings_of, signature
 
 
@@ -41,10 +43,10 @@ class ParaScore(Metric):
 
     model: str = DEFAULT_MODEL
     omega: float = 0.05
-    gamma: float = 0.35
+    gamma: Annotated[float, Field(gt=0, le=1)] = 0.35
     layer: int | None = None
     device: str = "auto"
-    precision: str = "float32"
+    precision: Precision = "float32"
     threshold: bool = True
 
     name = "parascore"
@@ -54,8 +56,6 @@ class ParaScore(Metric):
     uses_reference = True
 
     def __post_init__(self) -> None:
-        if not 0 < self.gamma <= 1:
-            raise ValueError(f"gamma {self.gamma}: expected above 0, at most 1")
         if self.threshold:
             self.describe(range=(-1 - self.omega, 1 + self.omega * self.gamma))
         else:

@@ -14,31 +14,26 @@ normalised. A corpus scores the mean of its pairs. Unit: 0–1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from pydantic import PositiveInt
+from pydantic.dataclasses import dataclass
 
-from gaixie.udfs.metrics.grams import SACREBLEU_TOKENIZERS, overlap, tokenize_columns
+from gaixie.udfs.metrics.grams import SacrebleuTokenizer, overlap, tokenize_columns
 from gaixie.udfs.metrics.metric import Metric, Pairs, signature
 
 
 @dataclass(frozen=True)
 class PINC(Metric):
-    """Share of n-grams up to ``order`` that are new. ValueError for settings that BLEU refuses."""
+    """Share of n-grams up to ``order`` that are new."""
 
-    tokenize: str = "char"
-    order: int = 4
+    tokenize: SacrebleuTokenizer = "char"
+    order: PositiveInt = 4
 
     name = "pinc"
     title = "PINC"
     summary = "Share of the paraphrase's n-grams that its source does not have."
     range = (0.0, 1.0)
     higher_is_better = True
-
-    def __post_init__(self) -> None:
-        self.check_setting("tokenize", SACREBLEU_TOKENIZERS)
-        if self.order < 1:
-            raise ValueError(f"order must be at least 1, not {self.order}")
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         tokens = tokenize_columns((pairs.paraphrase, pairs.source), self.tokenize)

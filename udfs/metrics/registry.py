@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Callable
 from difflib import get_close_matches
 from functools import partial
-from typing import Any, get_type_hints
+from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from gaixie.udfs.metrics.as_called import VARIANTS, AsCalled
 from gaixie.udfs.metrics.bartscore import BARTScore
 from gaixie.udfs.metrics.bert_ibleu import BERTiBLEU
 from gaixie.udfs.metrics.bertscore import BERTScore
-from gaixie.udfs.metrics.bleu import BLEU
-from gaixie.udfs.metrics.chrf import ChrF
+from gaixie.udfs.metrics.bleu import BLEU, SelfBLEU
+from gaixie.udfs.metrics.chrf_ter import TER, ChrF
 from gaixie.udfs.metrics.edit_distance import EditDistance
-from gaixie.udfs.metrics.free import Free
 from gaixie.udfs.metrics.hsk import HSKEasy, HSKHard
 from gaixie.udfs.metrics.ibleu import IBLEU, SelfIBLEU
 from gaixie.udfs.metrics.identification import Identification
 from gaixie.udfs.metrics.meteor import METEOR
-from gaixie.udfs.metrics.metric import Metric
+from gaixie.udfs.metrics.metric import Free, Metric
 from gaixie.udfs.metrics.parascore import ParaScore
 from gaixie.udfs.metrics.pinc import PINC
 from gaixie.udfs.metrics.rouge import ROUGE
 from gaixie.udfs.metrics.sari import SARI
-from gaixie.udfs.metrics.self_bleu import SelfBLEU
 from gaixie.udfs.metrics.similarity import SentenceSimilarity
 from gaixie.udfs.metrics.simplification import FEATURES, Feature
 from gaixie.udfs.metrics.spscore import SPScoreZh
-from gaixie.udfs.metrics.ter import TER
 from gaixie.udfs.metrics.weem4pg import WEEM4PG
 from gaixie.udfs.spscore import JUDGEMENTS
+from gaixie.udfs.storage.settings import first_fault
 
 _SURFACE = (BLEU, SelfBLEU, IBLEU, SelfIBLEU, ChrF, TER)
 _WORDS = (METEOR, PINC, EditDistance, SARI, WEEM4PG, HSKEasy, HSKHard)
@@ -66,24 +63,16 @@ def load_metric(spec: str, **defaults: str) -> Metric:
         near = get_close_matches(name, METRICS, 1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise ValueError(f"unknown metric {name!r}: {hint}known metrics: {', '.join(METRICS)}")
-    types = setting_types(METRICS[base])
-    values: dict[str, Any] = {key: value for key, value in defaults.items() if key in types}
+    make = METRICS[base]
+    known, fixed = (make.func, len(make.args)) if isinstance(make, partial) else (make, 0)
+    names: list[str] = [*getattr(known, "__dataclass_fields__", {})][fixed:]
+    values: dict[str, Any] = {key: value for key, value in defaults.items() if key in names}
     for setting in settings:
-        key, equals, text = setting.partition("=")
-        if not equals or key not in types:
-            raise ValueError(f"metric {spec!r}: expected SETTING=VALUE of {', '.join(types)}")
-        try:
-            values[key] = TypeAdapter(types[key]).validate_strings(text)
-        except ValidationError:
-            kind = getattr(types[key], "__name__", types[key])
-            raise ValueError(f"metric {spec!r}: {text!r} is not of type {kind}") from None
-    metric = METRICS[base](**values)
+        key, equals, values[key] = setting.partition("=")
+        if not equals or key not in names:
+            raise ValueError(f"metric {spec!r}: expected SETTING=VALUE of {', '.join(names)}")
+    try:
+        metric = make(**values)
+    except ValidationError as error:
+        raise ValueError(f"metric {spec!r}: {first_fault(error)}") from None
     return Free(metric) if base != name else metric
-
-
-def setting_types(make: Callable[..., Metric]) -> Mapping[str, Any]:
-    """Returns the type of each setting of a metric: the fields that METRICS leaves open."""
-    cls: Any
-    cls, fixed = (make.func, len(make.args)) if isinstance(make, partial) else (make, 0)
-    hints = get_type_hints(cls)
-    return {field.name: hints[field.name] for field in fields(cls)[fixed:]}

@@ -21,9 +21,10 @@ RapidFuzz finds the subsequences, with tokens as its characters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from pydantic.dataclasses import dataclass
 from rapidfuzz.distance import LCSseq
 from rapidfuzz.process import cpdist
 
@@ -40,17 +41,15 @@ SUMMARIES = {
 
 @dataclass(frozen=True)
 class ROUGE(ReferenceMetric):
-    """ROUGE-1, ROUGE-2 or ROUGE-L, by ``char`` or by ``word``. ValueError for any other setting."""
+    """ROUGE-1, ROUGE-2 or ROUGE-L, by ``char`` or by ``word``."""
 
-    variant: str = "l"
-    tokenize: str = "char"
+    variant: Literal["1", "2", "l"] = "l"
+    tokenize: Literal["char", "word"] = "char"
 
     range = (0.0, 1.0)
     higher_is_better = True
 
     def __post_init__(self) -> None:
-        self.check_setting("variant", SUMMARIES)
-        self.check_setting("tokenize", ("char", "word"))
         title, summary = f"ROUGE-{self.variant.upper()}", SUMMARIES[self.variant]
         self.describe(name=f"rouge-{self.variant}", title=title, summary=summary)
 

@@ -12,11 +12,16 @@ without a prefix. The text is not normalised. Unit: cosine. E5's cosines lie mos
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from pydantic.dataclasses import dataclass
 
-from gaixie.udfs.metrics.encoder import DEFAULT_MODEL, distinct, load_encoder, model_signature
+from gaixie.udfs.metrics.encoder import (
+    DEFAULT_MODEL,
+    Precision,
+    distinct,
+    load_encoder,
+    model_signature,
+)
 from gaixie.udfs.metrics.metric import Metric, Pairs, complete, signature
 
 
@@ -28,7 +33,7 @@ class SentenceSimilarity(Metric):
     prefix: str = "query: "
     layer: int | None = None
     device: str = "auto"
-    precision: str = "float32"
+    precision: Precision = "float32"
 
     name = "similarity"
     title = "Similarity"

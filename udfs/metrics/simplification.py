@@ -32,11 +32,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.metrics import hsk
 from gaixie.udfs.metrics.metric import Metric, Pairs, ratio, signature
@@ -135,11 +135,9 @@ class Feature(Metric):
 
     feature: str = "compression"
     segmenter: str = "jieba"
-    homographs: str = "highest"
+    homographs: hsk.Homographs = "highest"
 
     def __post_init__(self) -> None:
-        self.check_setting("feature", FEATURES)
-        self.check_setting("homographs", hsk.HOMOGRAPHS)
         kind, title = FEATURES[self.feature], self.feature.replace("-", " ").capitalize()
         self.describe(name=self.feature, title=title, summary=kind.summary)
         self.describe(range=kind.range, higher_is_better=kind.higher_is_simpler)

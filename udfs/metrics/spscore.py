@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.metrics.metric import Metric, Pairs
 from gaixie.udfs.spscore import OUTPUTS, TIERS, SPScore
@@ -35,7 +35,6 @@ class SPScoreZh(Metric):
     higher_is_better = True
 
     def __post_init__(self) -> None:
-        self.check_setting("output", OUTPUTS)
         # The name omits the default tier and a folder.
         tier = self.tier if self.tier in TIERS and self.tier != "core" else ""
         judgement = "" if self.output == "spscore" else self.output

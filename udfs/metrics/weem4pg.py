@@ -24,29 +24,32 @@ source scores 1 / √k.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from math import sqrt
+from pathlib import Path
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import xxhash
+from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.metrics.metric import Metric, Pairs, signature
-from gaixie.udfs.metrics.word_vectors import WordVectors, digest, load
 from gaixie.udfs.metrics.words import is_word, segmenter_version, words
 
-LANGUAGES = ("zh", "en")
+VECTORS_FILE = "vectors.bin"
 
 
 @dataclass(frozen=True)
 class WEEM4PG(Metric):
-    """WEEM4PG with vectors from a file or folder (gaixie.udfs.metrics.word_vectors).
+    """WEEM4PG with vectors from a file or folder (see load_vectors).
 
     segmenter: for Chinese; use the one that cut the words on which the vectors were trained.
     """
 
-    vectors: str = ""
-    language: str = "zh"
+    vectors: str
+    language: Literal["zh", "en"] = "zh"
     segmenter: str = "jieba"
 
     name = "weem4pg"
@@ -55,14 +58,9 @@ class WEEM4PG(Metric):
     range = (-1.0, 1.0)
     higher_is_better = True
 
-    def __post_init__(self) -> None:
-        if not self.vectors:
-            raise ValueError("weem4pg needs vectors: the path of a file of word vectors")
-        self.check_setting("language", LANGUAGES)
-
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
-        """Returns scores, shape (rows,). Raises what ``word_vectors.load`` raises."""
-        vectors = load(self.vectors)
+        """Returns scores, shape (rows,). Raises what ``load_vectors`` raises."""
+        vectors = load_vectors(self.vectors)
         rows = zip(self._words(pairs.source), self._words(pairs.paraphrase), strict=True)
         scores = [
             np.nan
@@ -74,7 +72,7 @@ class WEEM4PG(Metric):
 
     def signature(self) -> str:
         cut = segmenter_version(self.segmenter) if self.language == "zh" else "whitespace"
-        settings = [("lang", self.language), ("seg", cut), ("vec", digest(self.vectors))]
+        settings = [("lang", self.language), ("seg", cut), ("vec", vectors_digest(self.vectors))]
         return signature("WEEM4PG", *settings)
 
     def _words(self, column: pa.Array) -> list[list[str] | None]:
@@ -103,3 +101,57 @@ def score_of(source: Sequence[str], paraphrase: Sequence[str], vectors: WordVect
             nearest = np.maximum(nearest, 0.0)  # the nearest word may have no vector
         total += float(nearest.sum(dtype=np.float64))
     return total / len(paraphrase) / sqrt(max(shared, 1))
+
+
+class WordVectors(NamedTuple):
+    """Word vectors. rows: each word's row. matrix: float32, (words, dimensions), rows of length 1.
+
+    A vector of zeros stays zero.
+    """
+
+    rows: Mapping[str, int]
+    matrix: np.ndarray
+
+
+def load_vectors(path: str | Path) -> WordVectors:
+    """Loads the vectors of a file or a folder, and caches them until the file changes.
+
+    It reads the folder that ``research/train_word_vectors.py`` writes, and any word2vec file,
+    binary (.bin) or text, gzipped or not.
+
+    Raises FileNotFoundError, and ValueError if the file holds no word vectors.
+    """
+    file = _file(path)
+    status = file.stat()
+    return _load(file, status.st_mtime_ns, status.st_size)
+
+
+def vectors_digest(path: str | Path) -> str:
+    """Returns 12 hexadecimal digits of a file's XXH3, for a signature."""
+    hashed = xxhash.xxh3_128()
+    with _file(path).open("rb") as file:
+        while block := file.read(1 << 20):
+            hashed.update(block)
+    return hashed.hexdigest()[:12]
+
+
+def _file(path: str | Path) -> Path:
+    file = Path(path).expanduser()
+    if file.is_dir():
+        file = file / VECTORS_FILE
+    if not file.is_file():
+        raise FileNotFoundError(f"{file}: no such file; expected word vectors")
+    return file
+
+
+@lru_cache(maxsize=2)
+def _load(file: Path, modified: int, size: int) -> WordVectors:
+    from gensim.models import KeyedVectors
+
+    try:
+        vectors = KeyedVectors.load_word2vec_format(str(file), binary=".bin" in file.suffixes)
+        matrix = vectors.get_normed_vectors()
+    except Exception as error:  # gensim's parser raises many kinds
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"{file}: no word vectors could be read from it ({reason})") from error
+    return WordVectors(vectors.key_to_index, matrix)

@@ -3,9 +3,8 @@ import pytest
 from tiny_models import tiny_bert
 
 from gaixie.research.comparison.tuning import tune, with_weight
-from gaixie.udfs.metrics.free import Free
 from gaixie.udfs.metrics.ibleu import IBLEU
-from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.metric import Free, Pairs
 from gaixie.udfs.metrics.parascore import ParaScore
 
 SOURCES = ["今天天气很好", "我不知道", "你去北京了吗", "好好好好"]

@@ -100,20 +100,6 @@ def test_many_pairs_have_the_reasons_of_each():
     assert explain_pairs([], SEGMENTER, Resources.load(), []) == []
 
 
-def test_many_pairs_are_read_in_one_pass():
-    """A hundred pairs must be cut in one pass; one by one they took a second."""
-    passes: list[int] = []
-
-    class Counted:
-        def cut(self, texts):
-            passes.append(len(texts))
-            return SEGMENTER.cut(texts)
-
-    pairs = [(f"{SOURCE}{k}", f"{GOOD}{k}") for k in range(100)]
-    assert len(explain_pairs(pairs, Counted(), Resources.load(), [HIGH] * 100)) == 100
-    assert passes == [200]
-
-
 def test_what_a_score_says():
     assert describe(0.46) == "about 2.3 of 5: a light rewording"
     assert describe(0.9, "zh") == "约 4.5 分（满分 5 分）：彻底改写"

@@ -4,7 +4,6 @@ import math
 from itertools import combinations
 
 import numpy as np
-import plain_surface
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,17 +18,9 @@ def by_kernel(sources: list[list[str]], paraphrases: list[list[str]]) -> np.ndar
     return rows[:, : len(surface.NAMES)]
 
 
-def by_reference(source: list[str], paraphrase: list[str]) -> np.ndarray:
-    found = plain_surface.reference("".join(source), "".join(paraphrase), source, paraphrase)
-    assert tuple(found) == surface.NAMES
-    return np.array([*found.values()], np.float32)
-
-
 def columns(source: str, paraphrase: str) -> dict[str, float]:
-    """Returns the columns of sentences written 我/爱/北京; asserts that both ways agree."""
-    source, paraphrase = source.split("/"), paraphrase.split("/")
-    row = by_kernel([source], [paraphrase])[0]
-    np.testing.assert_array_equal(row, by_reference(source, paraphrase))
+    """Returns the columns of sentences written 我/爱/北京."""
+    row = by_kernel([source.split("/")], [paraphrase.split("/")])[0]
     return dict(zip(surface.NAMES, row.tolist(), strict=True))
 
 
@@ -133,27 +124,3 @@ def test_too_long():
     rows = by_kernel([text, ["甲"]], [["乙"], ["甲"]])
     assert np.isnan(rows[0]).all()
     assert rows[1, 0] == 1
-    assert np.isnan(by_reference(text, ["乙"])).all()
-
-
-WORDS = st.lists(st.text('甲乙丙的了被aB1·,。?!;"《》() 𠀀é', min_size=1, max_size=5), max_size=12)
-
-
-@given(st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=3))
-def test_kernel_is_the_definition(pairs):
-    rows = by_kernel(*map(list, zip(*pairs, strict=True)))
-    for row, pair in zip(rows, pairs, strict=True):
-        np.testing.assert_allclose(row, by_reference(*pair), rtol=1e-6)
-
-
-@given(
-    st.lists(st.sampled_from(["甲", "乙丙", "丁", "戊己庚", "，", ",", "的"]), max_size=90),
-    st.randoms(),
-)
-def test_long_sentences(words, random):
-    other = list(words)
-    for _ in range(len(words) // 4):
-        other.insert(random.randrange(len(other)), other.pop(random.randrange(len(other))))
-    np.testing.assert_allclose(
-        by_kernel([words], [other])[0], by_reference(words, other), rtol=1e-6
-    )

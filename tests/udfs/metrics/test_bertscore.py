@@ -2,16 +2,13 @@ import random
 
 import bert_score
 import numpy as np
-import plain_metrics
 import pyarrow as pa
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tiny_models import CHARACTERS, tiny_bert
 
 from gaixie.udfs.metrics import bertscore
-from gaixie.udfs.metrics.bertscore import BERTScore, match
+from gaixie.udfs.metrics.bertscore import BERTScore
 from gaixie.udfs.metrics.metric import Pairs
 
 
@@ -38,37 +35,6 @@ def test_equals_the_package(folder, sentences, layer):
     wanted = bert_score.score(ours, theirs, **options)
     found = BERTScore(folder, layer).compare(pa.array(ours), [pa.array(theirs)])
     np.testing.assert_allclose(found, torch.stack(wanted, dim=1).numpy(), atol=2e-6)
-
-
-@st.composite
-def batch(draw):
-    """Draws two padded batches of random embeddings, with weights and masks."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    pairs = draw(st.integers(1, 4))
-    sides = []
-    for _ in "ab":
-        lengths = rng.integers(1, 6, pairs)
-        vectors = rng.normal(size=(pairs, lengths.max(), 3))
-        vectors /= np.linalg.norm(vectors, axis=2, keepdims=True)
-        mask = np.arange(lengths.max()) < lengths[:, None]
-        weights = np.where(mask, rng.choice([0, 0.5, 2], mask.shape), 0)
-        sides.append((vectors, weights, mask))
-    return sides
-
-
-@given(batch())
-@settings(max_examples=50)
-def test_match_equals_the_reference_whatever_the_padding(sides):
-    found = match(*(torch.from_numpy(part) for side in sides for part in side)).numpy()
-    for row, scores in enumerate(found):
-        cut = [[part[row][side[2][row]] for part in side[:2]] for side in sides]
-        (ours, our_weights), (theirs, their_weights) = cut
-        np.testing.assert_allclose(
-            scores,
-            plain_metrics.bertscore(ours, theirs, our_weights, their_weights),
-            rtol=1e-6,
-            atol=1e-9,
-        )
 
 
 def test_missing_and_empty_sides(folder):

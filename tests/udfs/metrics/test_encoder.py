@@ -93,14 +93,6 @@ def test_long_texts_are_cut(folder):
     assert ids[0] == ids[1]
 
 
-def test_bfloat16_is_near(folder):
-    exact = Encoder(folder, device="cpu").sentence_vectors(TEXTS)
-    near = Encoder(folder, device="cpu", precision="bfloat16").sentence_vectors(TEXTS)
-    assert near.dtype == np.float32
-    assert (exact * near).sum(axis=1).min() > 0.99
-    assert np.abs(exact - near).max() > 1e-6
-
-
 def test_signature_follows_the_weights(folder, tmp_path):
     name, _, digest = model_signature(folder).partition("@")
     assert name == "bert"

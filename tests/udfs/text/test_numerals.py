@@ -1,11 +1,11 @@
-"""Numbers by value: as people write them, and the kernel against the definition."""
+"""Numbers by value: as people write them, and in random words."""
 
 from __future__ import annotations
 
-import plain_numerals
+import json
+from pathlib import Path
+
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from gaixie.udfs.text import numerals
 
@@ -55,11 +55,10 @@ VALUES = {
 
 @pytest.mark.parametrize(("text", "value"), VALUES.items())
 def test_values(text, value):
-    (number,) = plain_numerals.find(text, [text])
+    (number,) = numerals.find(text, [text])
     assert number.value == pytest.approx(value, rel=1e-12)
     assert text[number.start : number.end] == text.removesuffix("余")
     assert not number.weak
-    assert numerals.find(text, [text]) == [number]
 
 
 @pytest.mark.parametrize(
@@ -90,10 +89,9 @@ def test_values(text, value):
 )
 def test_in_sentences(words, values, weak):
     text = "".join(words)
-    numbers = plain_numerals.find(text, words)
+    numbers = numerals.find(text, words)
     assert [number.value for number in numbers] == values
     assert [number.weak for number in numbers] == weak
-    assert numerals.find(text, words) == numbers
 
 
 @pytest.mark.parametrize(
@@ -136,26 +134,13 @@ def test_other_quantities(one, other):
 
 
 def _first(words):
-    (number,) = plain_numerals.find("".join(words), words)[:1]
-    assert numerals.find("".join(words), words)[0] == number
-    return number
+    return numerals.find("".join(words), words)[0]
 
 
-PIECES = [
-    *"0123456789,.%‰一二三两零〇十百千万亿点分之多余第年月个人a半成天周斤减剩了的",
-    *("分之", "百分之", "10,000", "小时", "公里", "周年", "个半"),
-]
-
-
-@given(st.lists(st.lists(st.sampled_from(PIECES), min_size=1, max_size=4).map("".join), max_size=8))
-@example(["两", "点", "五万", "分", "之", "3.5%"])
-@example(["十多十"])
-def test_kernel_is_the_definition(words):
-    text = "".join(words)
-    numbers = plain_numerals.find(text, words)
-    found = numerals.find(text, words)
-    assert [n._replace(value=0.0, amount=0.0) for n in found] == [
-        n._replace(value=0.0, amount=0.0) for n in numbers
-    ]
-    sizes = [(n.value, n.amount) for n in found]
-    assert sizes == [pytest.approx((n.value, n.amount), rel=1e-12, abs=1e-12) for n in numbers]
+def test_random_words_stay_as_the_grammar_reads_them():
+    """The file holds 600 random sentences, and the numbers that plain regular expressions found
+    (tests/support/plain_numerals.py of commit 60dfc93)."""
+    golden = Path(__file__).parents[1] / "golden/numerals.jsonl"
+    for words, expected in map(json.loads, golden.read_text("utf-8").splitlines()):
+        found = [[*number] for number in numerals.find("".join(words), words)]
+        assert found == [pytest.approx(number, rel=1e-12, abs=1e-12) for number in expected], words

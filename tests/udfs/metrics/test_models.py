@@ -1,0 +1,112 @@
+"""The metrics that read with a model, over tiny models: similarity, ParaScore, BERT-iBLEU, BARTScore."""
+
+import numpy as np
+import pytest
+import torch
+from sacrebleu.metrics import BLEU
+from tiny_models import POSITIONS, tiny_bart, tiny_bert
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+from gaixie.udfs.metrics import bartscore
+from gaixie.udfs.metrics.bartscore import BARTScore
+from gaixie.udfs.metrics.bert_ibleu import BERTiBLEU
+from gaixie.udfs.metrics.bertscore import BERTScore
+from gaixie.udfs.metrics.encoder import load_encoder
+from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.parascore import ParaScore
+from gaixie.udfs.metrics.similarity import SentenceSimilarity
+
+SOURCES = ["今天天气很好", "我不知道", "你去北京了吗", "好好好好"]
+PARAPHRASES = ["今天的天气不错", "我不知道", "我不清楚", "好好好知"]
+REFERENCES = ["天气今天很好", "我不清楚", "你在北京吗", "好"]
+# Edits / longer side, and DS of a gamma of 0.35: 0.25 is below it.
+DISTANCES = [3 / 7, 0, 6 / 6, 1 / 4]
+DIVERSITIES = [0.35, -1, 0.35, 0.25 * 1.35 / 0.35 - 1]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    return tiny_bert(tmp_path_factory.mktemp("models") / "bert")
+
+
+@pytest.fixture(scope="module")
+def seq2seq(tmp_path_factory) -> str:
+    return tiny_bart(tmp_path_factory.mktemp("models") / "bart")
+
+
+@pytest.mark.parametrize("prefix", ["", "abc "])
+def test_similarity_is_the_cosine_of_means(folder, prefix):
+    def mean(text):
+        encoder = load_encoder(folder)
+        with torch.inference_mode():
+            batch = encoder.tokenizer([prefix + text], return_tensors="pt")
+            return encoder.network(batch["input_ids"]).last_hidden_state[0].mean(dim=0)
+
+    pairs = Pairs.of(SOURCES, PARAPHRASES)
+    scores = SentenceSimilarity(folder, prefix).sentence_scores(pairs)
+    for score, a, b in zip(scores, SOURCES, PARAPHRASES, strict=True):
+        expected = torch.nn.functional.cosine_similarity(mean(a), mean(b), dim=0)
+        assert score == pytest.approx(float(expected), abs=1e-6)
+    assert "|prefix:none|" in SentenceSimilarity(folder, "").signature()
+
+
+@pytest.mark.parametrize("references", [[], [REFERENCES], [REFERENCES, SOURCES[::-1]]])
+def test_parascore_is_the_best_similarity_and_the_diversity(folder, references):
+    pairs = Pairs.of(SOURCES, PARAPHRASES, *references)
+    metric = ParaScore(folder, 0.3)
+    assert metric.diversity(pairs) == pytest.approx(DIVERSITIES)
+    sides = [Pairs.of(SOURCES, PARAPHRASES, side) for side in (SOURCES, *references)]
+    best = np.max([BERTScore(folder).sentence_scores(side) for side in sides], axis=0)
+    expected = best + 0.3 * np.array(DIVERSITIES)
+    np.testing.assert_allclose(metric.sentence_scores(pairs), expected, atol=1e-6)
+    plain = ParaScore(folder, omega=0.3, threshold=False)
+    expected = best + 0.3 * np.array(DISTANCES)
+    np.testing.assert_allclose(plain.sentence_scores(pairs), expected, atol=1e-6)
+    assert plain.name != metric.name
+
+
+@pytest.mark.parametrize("beta", [1.0, 4.0])
+def test_bert_ibleu_is_the_harmonic_mean(folder, beta):
+    sources, paraphrases = (
+        ["今天北京天气很好", "你去北京了吗"],
+        ["今天北京的天气不错", "你去北京了吗"],
+    )
+    scores = BERTiBLEU(beta, folder).sentence_scores(Pairs.of(sources, paraphrases))
+    kept = BERTScore(folder).sentence_scores(Pairs.of(sources, paraphrases, sources))[0]
+    bleu = BLEU(tokenize="char", effective_order=True)
+    copied = bleu.sentence_score(paraphrases[0], sources[:1]).score / 100
+    expected = (beta + 1) / (beta / kept + 1 / (1 - copied))
+    assert scores.tolist() == pytest.approx([expected, 0], abs=1e-6)  # the second is a copy
+
+
+GIVEN = [*SOURCES, "好" * (POSITIONS + 5)]
+TEXTS = ["今天的天气不错", "我不清楚", "北京", "他今天不在上海,我很清楚。", "我"]
+
+
+def log_likelihood(folder: str, given: str, text: str) -> float:
+    """Computes a pair's log-likelihood token by token, from the model's start token."""
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    network = AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+    inputs = torch.tensor([tokenizer(given)["input_ids"][: POSITIONS - 1]])
+    if inputs[0, -1] != tokenizer.eos_token_id:  # the text was cut: the end token follows the rest
+        inputs = torch.cat([inputs, torch.tensor([[tokenizer.eos_token_id]])], dim=1)
+    tokens, history, total = tokenizer(text)["input_ids"], [2], 0.0
+    for token in tokens:
+        with torch.inference_mode():
+            logits = network(inputs, decoder_input_ids=torch.tensor([history])).logits[0, -1]
+        total += float(torch.log_softmax(logits.double(), dim=0)[token])
+        history.append(token)
+    return total / len(tokens)
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 2048])
+def test_bartscore_equals_a_loop_over_tokens(seq2seq, batch_tokens, monkeypatch):
+    monkeypatch.setattr(bartscore, "BATCH_TOKENS", batch_tokens)
+    scores = BARTScore(seq2seq).sentence_scores(Pairs.of(GIVEN, TEXTS))
+    expected = [log_likelihood(seq2seq, *pair) for pair in zip(GIVEN, TEXTS, strict=True)]
+    np.testing.assert_allclose(scores, expected, atol=2e-6)
+
+
+def test_bartscore_refuses_an_encoder(folder):
+    with pytest.raises(ValueError, match="bert is not a sequence-to-sequence model"):
+        BARTScore(folder).sentence_scores(Pairs.of(["好"], ["好"]))

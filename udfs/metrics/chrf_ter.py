@@ -1,0 +1,121 @@
+"""chrF and TER, which sacrebleu computes, sentence by sentence.
+
+**chrF**: character n-grams shared with a reference, as F_β.
+
+    chrF_β = 100 · (1 + β²) · P · R / (β² · P + R)
+
+P and R = precision and recall of character n-grams, averaged over the orders that both sides have
+(white space dropped); with ``word_order`` above 0, orders of words join them (chrF++ is 2).
+Sources: Popović 2015, *chrF: character n-gram F-score for automatic MT evaluation*; Popović 2017,
+*chrF++: words helping character n-grams*. With several references, the best score counts; a corpus
+score comes from the summed counts of all pairs. An empty paraphrase scores 0. Unit: 0–100.
+
+**TER**, translation edit rate: the edits that turn the paraphrase into a reference.
+
+    TER = 100 · edits / tokens of the references on average
+
+An edit inserts, deletes or replaces a token, or shifts a run of tokens (Tercom's greedy search).
+Source: Snover et al. 2006, *A Study of Translation Edit Rate with Targeted Human Annotation*. With
+several references, the fewest edits count. A corpus divides the sum of all edits. Decided here:
+``normalized`` and ``asian_support`` are on, so that Han characters are tokens; without them a
+Chinese sentence is one token. Case does not count, punctuation does. An empty paraphrase scores 100
+(an insertion for each token), an empty reference by convention 100, and two empty sides 0. Unit:
+percent, 0 is best, no upper bound.
+
+The text is not normalised.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from importlib.metadata import version
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+from pydantic import NonNegativeInt, PositiveInt
+from pydantic.dataclasses import dataclass
+
+from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, signature
+
+
+class OfSacrebleu(ReferenceMetric):
+    """A metric of sacrebleu."""
+
+    @abstractmethod
+    def sacrebleu(self) -> Any:
+        """Returns sacrebleu's metric with the settings."""
+
+    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
+        metric, scores = self.sacrebleu(), np.full(len(pairs), np.nan)
+        for row, (paraphrase, references) in enumerate(self._rows(pairs)):
+            if paraphrase is not None and references:
+                scores[row] = metric.sentence_score(paraphrase, references).score
+        return scores
+
+    def corpus_score(self, pairs: Pairs) -> float:
+        """Returns the score of the rows that have both sides; NaN if there are none."""
+        rows = [row for row in self._rows(pairs) if row[0] is not None and row[1]]
+        if not rows:
+            return float("nan")
+        paraphrases, references = zip(*rows, strict=True)
+        streams = [*zip_longest(*references)]
+        return float(self.sacrebleu().corpus_score(paraphrases, streams).score)
+
+    def _rows(self, pairs: Pairs) -> list[tuple[str | None, list[str]]]:
+        """Returns each row's paraphrase and its references that are not null."""
+        self.check(pairs)
+        references = zip(*(column.to_pylist() for column in pairs.references), strict=True)
+        present = ([text for text in row if text is not None] for row in references)
+        return list(zip(pairs.paraphrase.to_pylist(), present, strict=True))
+
+
+@dataclass(frozen=True)
+class ChrF(OfSacrebleu):
+    """sacrebleu's chrF."""
+
+    char_order: PositiveInt = 6
+    word_order: NonNegativeInt = 0
+    beta: PositiveInt = 2
+
+    name = "chrf"
+    title = "chrF"
+    summary = "Character n-grams shared with the reference; recall counts more."
+    range = (0.0, 100.0)
+    higher_is_better = True
+
+    def signature(self) -> str:
+        return signature(
+            f"chrF{self.beta}{'+' * self.word_order}",
+            ("case", "mixed"),
+            ("eff", "yes"),
+            ("nc", self.char_order),
+            ("nw", self.word_order),
+            ("space", "no"),
+            ("sacrebleu", version("sacrebleu")),
+        )
+
+    def sacrebleu(self) -> Any:
+        from sacrebleu.metrics.chrf import CHRF
+
+        return CHRF(self.char_order, self.word_order, self.beta)
+
+
+@dataclass(frozen=True)
+class TER(OfSacrebleu):
+    """sacrebleu's TER of Chinese."""
+
+    name = "ter"
+    title = "TER"
+    summary = "Edits and shifts that turn the paraphrase into the reference, per 100 tokens."
+    range = (0.0, float("inf"))
+    higher_is_better = False
+
+    def signature(self) -> str:
+        how = ("case", "lc"), ("tok", "tercom"), ("norm", "yes"), ("punct", "yes"), ("asian", "yes")
+        return signature("TER", *how, ("sacrebleu", version("sacrebleu")))
+
+    def sacrebleu(self) -> Any:
+        from sacrebleu.metrics.ter import TER as Sacrebleu
+
+        return Sacrebleu(normalized=True, asian_support=True)

@@ -85,7 +85,7 @@ def explain_pairs(
     """
     _sentences(language)  # raises before any work
     read = zip(_read(pairs, segmenter, resources), judgements, strict=True)
-    return [_reasons(pair, own, resources, language) for pair, own in read]
+    return [_reasons(pair, judged, resources, language) for pair, judged in read]
 
 
 def _read(
@@ -94,16 +94,16 @@ def _read(
     """Reads all pairs at once, because calling a kernel costs more than a pair."""
     written = [text for pair in pairs for text in pair]
     words = segmenter.cut([normalise(text) for text in written])
-    sentences = [Sentence(*own) for own in zip(written, words, strict=True)]
+    sentences = [*map(Sentence, written, words)]
     sides = sentences[::2], sentences[1::2]
-    a, b = (from_strings([own.text for own in side]) for side in sides)
-    words_a, words_b = (word_ends([own.words for own in side]) for side in sides)
+    a, b = (from_strings([sentence.text for sentence in side]) for side in sides)
+    words_a, words_b = (word_ends([sentence.words for sentence in side]) for side in sides)
     columns = a, b, words_a, words_b
     counts = counted.features(*columns)
     rows, losses = vectors.losses(*columns, resources.vectors)
     content = rows[:, CONTENT].min(axis=1)
-    found = (np.split(own, text.offsets[1:-1]) for own, text in zip(losses, (a, b), strict=True))
-    return map(Pair, *sides, counts, content, zip(*found, strict=True))
+    by_pair = [np.split(losses[k], text.offsets[1:-1]) for k, text in enumerate((a, b))]
+    return map(Pair, *sides, counts, content, zip(*by_pair, strict=True))
 
 
 def _reasons(
@@ -123,13 +123,13 @@ def _reasons(
             continue
         if name in ("structure", "synonyms"):
             key, share = ("order", 1 - moved) if name == "structure" else ("kept", kept)
-            own = [say["little_shared" if kept < 0.2 else key].format(share=f"{share:.0%}")]
+            found = [say["little_shared" if kept < 0.2 else key].format(share=f"{share:.0%}")]
         elif name == "meaning":
             content = say["content"].format(share=f"{pair.content:.0%}")
-            own = [*_changes(pair, say)] or [content]
+            found = [*_changes(pair, say)] or [content]
         else:
-            own = [*_odd_spots(pair, resources, say)][:ODD_SPOTS] or [say["stiff"]]
-        reasons += [f"{say[name]}{colon}{reason}" for reason in dict.fromkeys(own)]
+            found = [*_odd_spots(pair, resources, say)][:ODD_SPOTS] or [say["stiff"]]
+        reasons += [f"{say[name]}{colon}{reason}" for reason in dict.fromkeys(found)]
     return reasons
 
 
@@ -219,9 +219,9 @@ def _changes(pair: Pair, say: Mapping[str, str]) -> Iterator[str]:
             written = pair.a.quote(fact.start, fact.end), pair.b.quote(other.start, other.end)
             yield say["opposite"].format(text=written[0], other=written[1])
     sides = zip((pair.a, pair.b), ("lost", "new"), (lost, new), pair.losses, strict=True)
-    for sentence, verb, own, losses in sides:
+    for sentence, verb, missing, losses in sides:
         named: list[tuple[int, int]] = []
-        for fact in own:
+        for fact in missing:
             if fact.kind in (*SOFT, "opposite"):
                 continue
             kind = fact.kind if fact.kind in ("number", "negation") else "name"
@@ -246,7 +246,7 @@ def _missing_facts(pair: Pair) -> tuple[list[facts.Fact], list[facts.Fact]]:
     """
     if not pair.counts[NAMED].any():
         return [], []
-    found = [facts.find(own.text, own.words) for own in (pair.a, pair.b)]
+    found = [facts.find(side.text, side.words) for side in (pair.a, pair.b)]
     return facts.missing(*found), facts.missing(*found[::-1])
 
 

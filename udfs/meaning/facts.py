@@ -118,7 +118,7 @@ def missing(here: Found, there: Found) -> list[Fact]:
     counts = Counter(fact.item for fact in here.items)
     counts -= Counter(fact.item for fact in there.items)
     # If an item has several words, those that the other sentence lacks are the missing ones.
-    for fact in sorted(here.items, key=lambda own: here.text[own.start : own.end] in there.text):
+    for fact in sorted(here.items, key=lambda fact: here.text[fact.start : fact.end] in there.text):
         if counts[fact.item]:
             counts[fact.item] -= 1
             facts.append(fact)

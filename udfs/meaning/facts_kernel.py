@@ -12,6 +12,11 @@ from gaixie.udfs.text import numerals, quantities
 from gaixie.udfs.text.compiled import inlined, inner
 from gaixie.udfs.text.words import MULTIPLIER, same_text
 
+# The columns, in the order of facts.NAMES.
+NUMBERS_LOST, NUMBERS_NEW, LATIN_LOST, LATIN_NEW, NAMES_LOST, NAMES_NEW = range(6)
+FOREIGN_LOST, FOREIGN_NEW, PRONOUNS, QUESTIONS, FACTS_LOST, FACTS_NEW = range(6, 12)
+NEGATION_ADDED, NEGATION_ODD, OPPOSITES, CHANGED = range(12, 16)
+
 _PRONOUNS, _PRONOUNS_END = fact_tables.KIND_SPAN["pronoun"]
 _QUESTIONS, _QUESTIONS_END = fact_tables.KIND_SPAN["question"]
 _ITEMS = len(fact_tables.ITEMS)
@@ -74,19 +79,20 @@ def kernel(a, ends_a, b, ends_b, counts, s, f, t, row):
         b, ends_b, noted, t.characters, tree, f.edges, items_b, f.numbers[1], f.weak[1], f.latin[1]
     )
     found_a, found_b = f.numbers[0, :numbers_a], f.numbers[1, :numbers_b]
-    row[0] = _missed_numbers(found_a, f.weak[0], found_b, f.edges)
-    row[1] = _missed_numbers(found_b, f.weak[1], found_a, f.edges)
-    row[2], row[3] = _missed_latin(f.latin[0, :latin_a], f.latin[1, :latin_b])
-    row[4] = _missed_names(names_a, s, letters_b, t, f.slots[0], f.marks[0], f.places[0])
-    row[5] = _missed_names(names_b, s, letters_a, t, f.slots[1], f.marks[1], f.places[1])
-    row[6] = row[7] = 0
+    row[NUMBERS_LOST] = _missed_numbers(found_a, f.weak[0], found_b, f.edges)
+    row[NUMBERS_NEW] = _missed_numbers(found_b, f.weak[1], found_a, f.edges)
+    row[LATIN_LOST], row[LATIN_NEW] = _missed_latin(f.latin[0, :latin_a], f.latin[1, :latin_b])
+    row[NAMES_LOST] = _missed_names(names_a, s, letters_b, t, f.slots[0], f.marks[0], f.places[0])
+    row[NAMES_NEW] = _missed_names(names_b, s, letters_a, t, f.slots[1], f.marks[1], f.places[1])
+    row[FOREIGN_LOST] = row[FOREIGN_NEW] = 0
     if foreign_a >= fact_tables.FOREIGN_RUN:
-        row[6] = _missed_foreign(a, t.characters, s.before_a, letters_a, s.of_b, f.seen)
+        row[FOREIGN_LOST] = _missed_foreign(a, t.characters, s.before_a, letters_a, s.of_b, f.seen)
     if foreign_b >= fact_tables.FOREIGN_RUN:
-        row[7] = _missed_foreign(b, t.characters, s.before_b, letters_b, s.of_a, f.seen)
+        row[FOREIGN_NEW] = _missed_foreign(b, t.characters, s.before_b, letters_b, s.of_a, f.seen)
     _compare(items_a, items_b, row)
-    row[15] = row[0] + row[1] + row[2] + row[3] + row[4] + row[5]
-    row[15] += row[10] + row[11] + abs(row[12]) + row[14]
+    row[CHANGED] = row[FACTS_LOST] + row[FACTS_NEW] + abs(row[NEGATION_ADDED]) + row[OPPOSITES]
+    for column in range(NUMBERS_LOST, NAMES_NEW + 1):
+        row[CHANGED] += row[column]
 
 
 @inner
@@ -282,10 +288,10 @@ def _compare(items_a, items_b, row):
         change, next_change = items_b[k] - items_a[k], items_b[k + 1] - items_a[k + 1]
         opposites += (change < 0 and next_change > 0) or (change > 0 and next_change < 0)
     negation = np.int64(items_b[fact_tables.NEGATION]) - np.int64(items_a[fact_tables.NEGATION])
-    row[8] = pronouns
-    row[9] = questions
-    row[10] = lost - max(0, -negation)
-    row[11] = new - max(0, negation)
-    row[12] = negation
-    row[13] = negation & 1
-    row[14] = opposites
+    row[PRONOUNS] = pronouns
+    row[QUESTIONS] = questions
+    row[FACTS_LOST] = lost - max(0, -negation)
+    row[FACTS_NEW] = new - max(0, negation)
+    row[NEGATION_ADDED] = negation
+    row[NEGATION_ODD] = negation & 1
+    row[OPPOSITES] = opposites

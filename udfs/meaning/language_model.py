@@ -62,14 +62,7 @@ STRETCH, EXPECTED = 3, 1.0
 """Characters of an odd spot, and the mean gain in nats below which they are odd."""
 _TYPES = dict(zip(Tables._fields, ("uint16", "float32", "uint32", "float32"), strict=True))
 
-_SIDE = (
-    *("mean", "gain", "deviation", "end"),
-    *("worst_3", "worst_5", "worst_gain_3", "worst_gain_5"),
-    *("rare", "very_rare", "surprise", "loss", "losing", "order", "weak"),
-    *("joints", "joint_mean", "joint_gain", "joint_worst", "joint_loss", "joint_weak"),
-    *("joint_worst_3", "joint_worst_5", "joint_mean_5", "new_mean", "total"),
-)
-NAMES = (*_SIDE, *(f"{name}_added" for name in _SIDE))
+NAMES = (*columns.SIDE, *(f"{name}_added" for name in columns.SIDE))
 """The columns, in order."""
 
 

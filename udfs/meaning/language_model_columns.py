@@ -16,8 +16,21 @@ AT_ONCE = 1024
 EDGE = 2
 """Positions on either side of the middle of a stretch of five."""
 
-RARE, VERY_RARE, SURPRISING = -8.0, -11.0, -7.0
+RARE_BELOW, VERY_RARE_BELOW, SURPRISING_BELOW = -8.0, -11.0, -7.0
 """Log probabilities in nats below which a character is rare, very rare or surprising."""
+
+SIDE = (
+    *("mean", "gain", "deviation", "end"),
+    *("worst_3", "worst_5", "worst_gain_3", "worst_gain_5"),
+    *("rare", "very_rare", "surprise", "loss", "losing", "order", "weak"),
+    *("joints", "joint_mean", "joint_gain", "joint_worst", "joint_loss", "joint_weak"),
+    *("joint_worst_3", "joint_worst_5", "joint_mean_5", "new_mean", "total"),
+)
+"""The columns of one sentence, in order."""
+MEAN, GAIN, DEVIATION, END, WORST_3, WORST_5, WORST_GAIN_3, WORST_GAIN_5 = range(8)
+RARE, VERY_RARE, SURPRISE, LOSS, LOSING, ORDER, WEAK = range(8, 15)
+JOINTS, JOINT_MEAN, JOINT_GAIN, JOINT_WORST, JOINT_LOSS, JOINT_WEAK = range(15, 21)
+JOINT_WORST_3, JOINT_WORST_5, JOINT_MEAN_5, NEW_MEAN, TOTAL = range(21, 26)
 
 
 class Room(namedtuple("Room", "positions joints heads chain at p g near wide")):
@@ -107,22 +120,22 @@ def _head(first, second):
 
 @inner
 def fill_side(start, joints, room, out):
-    """Fills out for the sentence whose positions begin at start; see language_model._SIDE."""
+    """Fills out for the sentence whose positions begin at start; see SIDE."""
     count = len(joints) - 1
     last = start + count
     at = room.positions
     log_p, gains, matched = at.log_p[start:last], at.gains[start:last], at.matched[start:last]
     _totals(log_p, gains, matched, out)
-    out[3] = log_p[count - 1]
+    out[END] = log_p[count - 1]
     p, g = room.p[: count + 2 * EDGE], room.g[: count + 2 * EDGE]
     _widen(log_p, p)
     _widen(gains, g)
     _sum_stretches(p, room.near, room.wide)
-    out[4] = _lowest(room.near, count, 1) / min(count, 3)
-    out[5] = _lowest(room.wide, count, 2) / min(count, 5)
+    out[WORST_3] = _lowest(room.near, count, 1) / min(count, 3)
+    out[WORST_5] = _lowest(room.wide, count, 2) / min(count, 5)
     _sum_stretches(g, room.near, room.wide)
-    out[6] = _lowest(room.near, count, 1) / min(count, 3)
-    out[7] = _lowest(room.wide, count, 2) / min(count, 5)
+    out[WORST_GAIN_3] = _lowest(room.near, count, 1) / min(count, 3)
+    out[WORST_GAIN_5] = _lowest(room.wide, count, 2) / min(count, 5)
     _at_joints(log_p, gains, matched, joints, room, out)
 
 
@@ -137,24 +150,24 @@ def _totals(log_p, gains, matched, out):
         square += p * p
         gain += g
         loss += g if g < 0 else 0.0
-        surprise += SURPRISING - p if p < SURPRISING else 0.0
+        surprise += SURPRISING_BELOW - p if p < SURPRISING_BELOW else 0.0
         losing += g < 0
-        rare += p < RARE
-        very_rare += p < VERY_RARE
+        rare += p < RARE_BELOW
+        very_rare += p < VERY_RARE_BELOW
     for i in range(count):
         orders += matched[i]
         weak += matched[i] <= 2
-    out[0] = total / count
-    out[1] = gain / count
-    out[2] = np.sqrt(max(square / count - (total / count) ** 2, 0.0))
-    out[8] = rare / count
-    out[9] = very_rare / count
-    out[10] = surprise / count
-    out[11] = loss / count
-    out[12] = losing / count
-    out[13] = orders / count
-    out[14] = weak / count
-    out[25] = total
+    out[MEAN] = total / count
+    out[GAIN] = gain / count
+    out[DEVIATION] = np.sqrt(max(square / count - (total / count) ** 2, 0.0))
+    out[RARE] = rare / count
+    out[VERY_RARE] = very_rare / count
+    out[SURPRISE] = surprise / count
+    out[LOSS] = loss / count
+    out[LOSING] = losing / count
+    out[ORDER] = orders / count
+    out[WEAK] = weak / count
+    out[TOTAL] = total
 
 
 @inner
@@ -183,16 +196,16 @@ def _at_joints(log_p, gains, matched, joints, room, out):
         worst = min(worst, g)
         worst_3 = min(worst_3, near[i])
         worst_5 = min(worst_5, wide[i])
-    out[15] = number / count
-    out[16] = ratio(total, number)
-    out[17] = ratio(gain, number)
-    out[18] = worst if number else np.nan
-    out[19] = loss / count
-    out[20] = weak / count
-    out[21] = worst_3 if number else np.nan
-    out[22] = worst_5 if number else np.nan
-    out[23] = ratio(mean, number)
-    out[24] = ratio(new_total, new)
+    out[JOINTS] = number / count
+    out[JOINT_MEAN] = ratio(total, number)
+    out[JOINT_GAIN] = ratio(gain, number)
+    out[JOINT_WORST] = worst if number else np.nan
+    out[JOINT_LOSS] = loss / count
+    out[JOINT_WEAK] = weak / count
+    out[JOINT_WORST_3] = worst_3 if number else np.nan
+    out[JOINT_WORST_5] = worst_5 if number else np.nan
+    out[JOINT_MEAN_5] = ratio(mean, number)
+    out[NEW_MEAN] = ratio(new_total, new)
 
 
 @inner

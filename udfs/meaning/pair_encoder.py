@@ -142,9 +142,9 @@ class PairEncoder:
         ids, types = [pair.ids for pair in batch], [pair.type_ids for pair in batch]
         if self._on_gpu:
             return self._encoder.forward_batch(ids, token_type_ids=types)
-        padded = np.array([own + [0] * (length - len(own)) for own in ids], np.int32)
-        known = np.array([len(own) for own in ids], np.int32)
-        types = [own + [0] * (length - len(own)) for own in types]
+        padded = np.array([row + [0] * (length - len(row)) for row in ids], np.int32)
+        known = np.array([len(row) for row in ids], np.int32)
+        types = [row + [0] * (length - len(row)) for row in types]
         return self._encoder.forward_batch(
             StorageView.from_array(padded), StorageView.from_array(known), token_type_ids=types
         )
@@ -165,16 +165,16 @@ class PairEncoder:
             last = last.to_device(ctranslate2.Device.cpu)
         states = np.asarray(last, np.float32)
         types = [np.asarray(encoded[row].type_ids) for row in rows]
-        lengths = np.array([len(own) for own in types])
-        second = np.array([len(own) - int(own.sum()) for own in types])
+        lengths = np.array([len(row) for row in types])
+        second = np.array([len(row) - int(row.sum()) for row in types])
         place = np.arange(states.shape[1])
         a = (place > 0) & (place < second[:, None] - 1)
         b = (place >= second[:, None]) & (place < lengths[:, None] - 1)
         found[rows], wrong = head_outputs(states, a, b, self._head)
-        for row, own, first, length in zip(rows, wrong, second, lengths, strict=True):
+        for row, doubted, first, length in zip(rows, wrong, second, lengths, strict=True):
             characters = np.zeros(len(paraphrase[row]))
             spans = encoded[row].offsets[first : length - 1]
-            for (start, end), doubt in zip(spans, own[first:], strict=False):
+            for (start, end), doubt in zip(spans, doubted[first:], strict=False):
                 characters[start:end] = doubt
             doubts[row] = characters
 

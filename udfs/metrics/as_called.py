@@ -56,8 +56,8 @@ class AsCalled(ReferenceMetric):
 
     def signature(self) -> str:
         package = "nltk" if self.variant == "bleu" else "rouge-chinese"
-        own = ("tok", self.tokenize), (package, version(package))
-        return signature(self.title, *own)
+        settings = ("tok", self.tokenize), (package, version(package))
+        return signature(self.title, *settings)
 
     def _tokens(self, text: str) -> list[str]:
         if self.tokenize == "char":

@@ -96,8 +96,8 @@ class BARTScore(Metric):
         return scores
 
     def signature(self) -> str:
-        own = ("model", model_signature(self.model)), ("direction", "source-paraphrase")
-        return signature(self.title, *own, ("precision", self.precision))
+        settings = ("model", model_signature(self.model)), ("direction", "source-paraphrase")
+        return signature(self.title, *settings, ("precision", self.precision))
 
 
 @functools.cache

@@ -61,5 +61,5 @@ class BERTiBLEU(Metric):
         return SelfBLEU(tokenize=self.tokenize)
 
     def signature(self) -> str:
-        own = ("beta", self.beta), ("tok", dict(self._self_bleu().settings())["tok"])
-        return signature(self.title, *own, *settings_of(self._bertscore().signature()))
+        settings = ("beta", self.beta), ("tok", dict(self._self_bleu().settings())["tok"])
+        return signature(self.title, *settings, *settings_of(self._bertscore().signature()))

@@ -90,8 +90,8 @@ class BERTScore(ReferenceMetric):
     def signature(self) -> str:
         encoder = load_encoder(self.model, self.layer, self.device, self.precision)
         model = ("model", model_signature(self.model)), ("layer", encoder.layer)
-        own = ("idf", "no"), ("baseline", "none")
-        return signature(self.title, *model, *own, ("precision", self.precision))
+        settings = ("idf", "no"), ("baseline", "none")
+        return signature(self.title, *model, *settings, ("precision", self.precision))
 
 
 def score_texts(encoder: Encoder, paraphrases: list[str], references: list[str]) -> np.ndarray:

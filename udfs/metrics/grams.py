@@ -123,7 +123,7 @@ def tokenize_columns(columns: Sequence[pa.Array], name: str, segmenter: str = "j
 def _characters(columns: Sequence[pa.Array]) -> CodePoints:
     """Returns the code points of stacked columns without white space. Reading them from Arrow's
     buffer takes half the time of Python's strings."""
-    column = pa.concat_arrays([own.cast(pa.large_string()).fill_null("") for own in columns])
+    column = pa.concat_arrays([part.cast(pa.large_string()).fill_null("") for part in columns])
     _, offsets, data = column.buffers()
     begin, end = np.frombuffer(offsets, np.int64)[[column.offset, column.offset + len(column)]]
     text = str(data.slice(begin, end - begin), "utf-8") if data else ""
@@ -160,13 +160,13 @@ def _overlap_rows(values, offsets, present, scored, counts):
     for c in range(columns):
         for row in range(rows):
             longest = max(longest, offsets[c, row + 1] - offsets[c, row])
-    own, most, here = np.empty((3, longest, order), np.int32)
+    rest, most, here = np.empty((3, longest, order), np.int32)
     first, after = np.empty(BUCKETS, np.int32), np.empty(longest, np.int32)
     for row in range(rows):
         if not scored[row]:
             continue
         a = values[offsets[0, row] : offsets[0, row + 1]]
-        _count(a, a, True, own, first, after)
+        _count(a, a, True, rest, first, after)
         most[: len(a)] = 0
         for c in range(1, columns):
             if present[c, row]:
@@ -177,8 +177,8 @@ def _overlap_rows(values, offsets, present, scored, counts):
                         most[i, n] = max(most[i, n], here[i, n])
         for i in range(len(a)):
             for n in range(min(order, len(a) - i)):
-                last = own[i, n] == 1
-                counts[0, row, n] += own[i, n] <= most[i, n]
+                last = rest[i, n] == 1
+                counts[0, row, n] += rest[i, n] <= most[i, n]
                 counts[1, row, n] += last
                 counts[2, row, n] += last and most[i, n] > 0
 

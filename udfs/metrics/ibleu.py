@@ -63,13 +63,13 @@ class IBLEU(Metric):
     def row_sums(self, pairs: Pairs) -> np.ndarray:
         """Returns BLEU's sums followed by Self-BLEU's, for the rows that both score."""
         self.check(pairs)
-        kept, own = (self._bleu(kind).row_sums(pairs) for kind in (BLEU, SelfBLEU))
-        both = kept[:, -1:] * own[:, -1:]
-        return np.hstack([kept, own]) * both
+        kept, copied = (self._bleu(kind).row_sums(pairs) for kind in (BLEU, SelfBLEU))
+        both = kept[:, -1:] * copied[:, -1:]
+        return np.hstack([kept, copied]) * both
 
     def score_of_sums(self, sums: np.ndarray) -> np.ndarray:
-        kept, own = np.split(sums, 2, axis=-1)
-        return self._bleu().score_of_sums(kept) - self.alpha * self._bleu().score_of_sums(own)
+        kept, copied = np.split(sums, 2, axis=-1)
+        return self._bleu().score_of_sums(kept) - self.alpha * self._bleu().score_of_sums(copied)
 
     def signature(self) -> str:
         return signature(self.title, ("alpha", self.alpha), *self._bleu().settings())

@@ -156,5 +156,5 @@ class Identification(Metric):
 
     def signature(self) -> str:
         members = [("member", model_signature(str(path))) for path in member_folders(self.model)]
-        own = ("orders", 1 + self.both), ("tokens", self.max_tokens)
-        return signature(self.title, ("model", model_signature(self.model)), *members, *own)
+        settings = ("orders", 1 + self.both), ("tokens", self.max_tokens)
+        return signature(self.title, ("model", model_signature(self.model)), *members, *settings)

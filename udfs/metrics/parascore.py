@@ -88,5 +88,5 @@ class ParaScore(Metric):
 
     def signature(self) -> str:
         gamma = self.gamma if self.threshold else "none"
-        own = ("omega", self.omega), ("gamma", gamma), ("sim", "bertscore")
-        return signature(self.title, *own, *settings_of(self._similarity().signature()))
+        settings = ("omega", self.omega), ("gamma", gamma), ("sim", "bertscore")
+        return signature(self.title, *settings, *settings_of(self._similarity().signature()))

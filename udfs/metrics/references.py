@@ -60,8 +60,8 @@ def leave_one_out(source: pa.Array, references: Sequence[pa.Array]) -> list[Pair
     if len(references) < 2:
         raise ValueError("one column of references, expected two or more to leave one of them out")
     return [
-        Pairs(source, own, tuple(other for j, other in enumerate(references) if j != k))
-        for k, own in enumerate(references)
+        Pairs(source, paraphrase, tuple(other for j, other in enumerate(references) if j != k))
+        for k, paraphrase in enumerate(references)
     ]
 
 

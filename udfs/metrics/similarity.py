@@ -53,5 +53,5 @@ class SentenceSimilarity(Metric):
     def signature(self) -> str:
         encoder = load_encoder(self.model, self.layer, self.device, self.precision)
         model = ("model", model_signature(self.model)), ("layer", encoder.layer)
-        own = ("prefix", self.prefix.strip() or "none"), ("precision", self.precision)
-        return signature(self.title, *model, *own)
+        settings = ("prefix", self.prefix.strip() or "none"), ("precision", self.precision)
+        return signature(self.title, *model, *settings)

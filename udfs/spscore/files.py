@@ -35,10 +35,10 @@ def pack(heads: Mapping[str, Head]) -> tuple[dict[str, Any], dict[str, bytes]]:
     descriptions: dict[str, Any] = {}
     contents: dict[str, bytes] = {}
     for name, head in heads.items():
-        own = {f"lightgbm-{seed}.txt": text.encode() for seed, text in enumerate(head.model.texts)}
+        trees = {f"lightgbm-{k}.txt": text.encode() for k, text in enumerate(head.model.texts)}
         columns, backend = list(head.columns), TreeModel.backend
-        descriptions[name] = {"backend": backend, "columns": columns, "files": sorted(own)}
-        contents |= {f"{name}/{file}": content for file, content in own.items()}
+        descriptions[name] = {"backend": backend, "columns": columns, "files": sorted(trees)}
+        contents |= {f"{name}/{file}": content for file, content in trees.items()}
     return descriptions, contents
 
 

@@ -94,11 +94,12 @@ def normalise_column(texts: pa.Array) -> tuple[CodePoints, np.ndarray]:
         offset_type = np.int64
     else:
         raise TypeError(f"sentences must be an Arrow string column, not {texts.type}")
-    _, offset_buffer, data_buffer = texts.buffers()
     rows = len(texts)
     flags = np.zeros(rows, np.uint8)
     if texts.null_count:
         flags[np.asarray(texts.is_null())] = NULL
+    texts = _decodable(texts, flags)
+    _, offset_buffer, data_buffer = texts.buffers()
     if rows == 0:
         return CodePoints(np.empty(0, np.uint32), np.zeros(1, np.int64)), flags
     all_offsets: np.ndarray = np.frombuffer(offset_buffer, offset_type)
@@ -115,6 +116,25 @@ def normalise_column(texts: pa.Array) -> tuple[CodePoints, np.ndarray]:
                 flags[row] |= HAN
         text = from_strings(sentences)
     return text, flags
+
+
+def _decodable(texts: pa.Array, flags: np.ndarray) -> pa.Array:
+    """Returns a column of UTF-8: rows that are not UTF-8 are flagged, and empty."""
+    is_large = texts.type in (pa.large_string(), pa.large_binary())
+    binary, string = (
+        (pa.large_binary(), pa.large_string()) if is_large else (pa.binary(), pa.string())
+    )
+    texts = texts.view(binary)
+    try:
+        return texts.cast(string)  # checks every row
+    except pa.ArrowInvalid:
+        rows = texts.to_pylist()
+    for row, data in enumerate(rows):
+        try:
+            rows[row] = data and data.decode()
+        except UnicodeDecodeError:
+            rows[row], flags[row] = "", UNDECODABLE
+    return pa.array(rows, string)
 
 
 @cache
@@ -166,10 +186,9 @@ def is_han(code):
 
 @njit(cache=True, nogil=True)
 def _normalise_rows(data, byte_offsets, flags, cells, expanded, expansion_offsets):
-    """Decodes, maps and collapses every row, and flags rows that need the definition.
+    """Decodes, maps and collapses every row of UTF-8; flags rows that need the definition.
 
-    This is one long function because decoding in a function of its own takes two to four times as
-    long.
+    Decoding in a function of its own takes two to four times as long.
     """
     rows = len(flags)
     values = np.empty(byte_offsets[rows] - byte_offsets[0], np.uint32)
@@ -183,39 +202,26 @@ def _normalise_rows(data, byte_offsets, flags, cells, expanded, expansion_offset
             p = end
         pending_space = False
         while p < end:
-            # One UTF-8 sequence, strictly: no overlong forms, no surrogates, nothing above 10FFFF.
-            byte = np.uint32(data[p])
-            if byte < 0x80:
-                code, p = byte, p + 1
+            code = np.int64(data[p])
+            if code < 0x80:
+                p += 1
+            elif code < 0xE0:
+                code = (code & 0x1F) << 6 | (data[p + 1] & 0x3F)
+                p += 2
+            elif code < 0xF0:
+                code = (code & 0x0F) << 12 | (data[p + 1] & 0x3F) << 6 | (data[p + 2] & 0x3F)
+                p += 3
             else:
-                if 0xC2 <= byte < 0xE0:
-                    code, following, least = byte & 0x1F, 1, np.uint32(0x80)
-                elif 0xE0 <= byte < 0xF0:
-                    code, following, least = byte & 0x0F, 2, np.uint32(0x800)
-                elif 0xF0 <= byte < 0xF5:
-                    code, following, least = byte & 0x07, 3, np.uint32(0x10000)
-                else:
-                    flag |= UNDECODABLE
-                    break
-                if p + following >= end:
-                    flag |= UNDECODABLE
-                    break
-                broken = False
-                for k in range(1, following + 1):
-                    byte = np.uint32(data[p + k])
-                    broken |= (byte & 0xC0) != 0x80
-                    code = (code << 6) | (byte & 0x3F)
-                if broken or code < least or code >= 0x110000 or 0xD800 <= code < 0xE000:
-                    flag |= UNDECODABLE
-                    break
-                p += following + 1
+                code = (code & 0x07) << 18 | (data[p + 1] & 0x3F) << 12
+                code |= (data[p + 2] & 0x3F) << 6 | (data[p + 3] & 0x3F)
+                p += 4
             cell = cells[code]
             if cell == _SPACE:
                 pending_space = w > start
                 continue
             if cell == _COMPOSES:
                 flag |= _NEEDS_DEFINITION
-                cell = code
+                cell = np.uint32(code)
             if pending_space:
                 values[w] = 0x20
                 w += 1
@@ -227,20 +233,27 @@ def _normalise_rows(data, byte_offsets, flags, cells, expanded, expansion_offset
                     flag |= HAN
                 elif cell == 0xFFFD:
                     flag |= UNDECODABLE
-            else:
-                k = cell & np.uint32(0x7FFFFFFF)
-                for e in range(expansion_offsets[k], expansion_offsets[k + 1]):
-                    cell = expanded[e]
-                    # A form such as "´" is a space and a mark: its space collapses like any other.
-                    if cell == 0x20 and (w == start or values[w - 1] == 0x20):
-                        continue
-                    values[w] = cell
-                    w += 1
-                    if is_han(cell):
-                        flag |= HAN
+                continue
+            k = cell & np.uint32(0x7FFFFFFF)
+            form = expanded[expansion_offsets[k] : expansion_offsets[k + 1]]
+            w, flag = _append(form, values, start, w, flag)
         if flag & UNDECODABLE:
             w = start
             flag &= ~(HAN | _NEEDS_DEFINITION)
         flags[row] = flag
         offsets[row + 1] = w
     return values[:w], offsets
+
+
+@njit(cache=True, nogil=True)
+def _append(form, values, start, w, flag):
+    """Writes a character's longer form at values[w:]; returns the row's new end and flags."""
+    for code in form:
+        # A form such as "´" is a space and a mark: its space collapses like any other.
+        if code == 0x20 and (w == start or values[w - 1] == 0x20):
+            continue
+        values[w] = code
+        w += 1
+        if is_han(code):
+            flag |= HAN
+    return w, flag

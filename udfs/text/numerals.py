@@ -62,8 +62,9 @@ class Number(NamedTuple):
 
     def same(self, other: Number) -> bool:
         """Tells whether two numbers mean the same."""
-        own, others = ((n.value, n.dimension, n.amount) for n in (self, other))
-        return bool(quantities.same(own, others))
+        here = self.value, self.dimension, self.amount
+        there = other.value, other.dimension, other.amount
+        return bool(quantities.same(here, there))
 
 
 # Bits of a cell of the kernel's table, by code point: the digit + 1, the number of the unit, ...
@@ -278,7 +279,7 @@ def find(text: str, words: Sequence[str]) -> list[Number]:
 
 @cache
 def _table() -> np.ndarray:
-    own = cells()
-    table = np.zeros(max(map(ord, own)) + 2, np.uint32)  # the last cell stays 0
-    table[[ord(character) for character in own]] = list(own.values())
+    of_character = cells()
+    table = np.zeros(max(map(ord, of_character)) + 2, np.uint32)  # the last cell stays 0
+    table[[*map(ord, of_character)]] = [*of_character.values()]
     return table

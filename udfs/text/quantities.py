@@ -37,7 +37,7 @@ SOME, CUT, KEPT, BETWEEN = "多余来", "减降跌缩少低滑", "剩余至到�
 left, and BETWEEN may come between."""
 
 _ROWS = sorted(
-    ((unit, dimension, size) for dimension, own in UNITS.items() for unit, size in own.items()),
+    ((unit, dimension, size) for dimension, sizes in UNITS.items() for unit, size in sizes.items()),
     key=lambda row: -len(row[0]),
 )
 _CODES = np.array([[*map(ord, unit.ljust(2, "\0"))] for unit, _, _ in _ROWS], np.uint32)

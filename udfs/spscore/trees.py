@@ -38,7 +38,7 @@ class TreeModel:
 
     def predict(self, features: np.ndarray) -> np.ndarray:
         """Returns float64, shape (rows,), unbounded. features: (rows, columns), NaN for missing."""
-        return predict_trees(np.ascontiguousarray(features.T, np.float32), *self.tables)
+        return predict_trees(np.ascontiguousarray(features.T, np.float32), self.tables)
 
 
 class Tables(NamedTuple):
@@ -160,29 +160,17 @@ def _splits(tree: int, fields: dict[str, str]) -> list[Split]:
 
 
 @njit(cache=True, nogil=True)
-def predict_trees(
-    features,
-    columns,
-    missing,
-    starts,
-    views,
-    thresholds,
-    at_most,
-    above,
-    leaves,
-    values,
-    multiplier,
-    shift,
-):
+def predict_trees(features, tables):
     """Returns the sum of the leaves that each row reaches: float64, shape (rows,).
 
-    features: float32, shape (columns, rows), in C order; the other arguments are as in Tables.
+    features: float32, shape (columns, rows), in C order. tables: see Tables.
     """
+    columns, missing, starts, views, thresholds, at_most, above, leaves, values = tables[:9]
     rows, trees = features.shape[1], len(leaves)
     width = len(values) // max(trees, 1)
     block = np.zeros((len(columns), _ROWS), np.float32)
     reached, slots = np.empty(_ROWS, leaves.dtype), np.empty(_ROWS, leaves.dtype)
-    factor, down = leaves.dtype.type(multiplier), leaves.dtype.type(shift)
+    factor, down = leaves.dtype.type(tables.multiplier), leaves.dtype.type(tables.shift)
     total = np.empty(_ROWS)
     out = np.empty(rows)
     for start in range(0, rows, _ROWS):

@@ -137,9 +137,7 @@ def test_brackets_are_balanced(text):
 @pytest.mark.parametrize(
     "piece",
     [
-        *("《", "(", "“", '"', "一", "1", "1.", "1,111", "a", "a-", "http://a.", "a@", "[(《“"),
-        *("2024-", "1:", "百分之", "0", "上午一点", "-1"),
-        *("http://a.b/(", "a.a.", "a ", "1 1", "+1 1"),
+        *("《", "[(《“", "一", "1,111", "a-", "http://a.b/(", "a@", "a.a.", "百分之", "+1 1"),
     ],
 )
 def test_no_text_takes_quadratic_time(piece):

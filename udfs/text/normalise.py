@@ -1,12 +1,14 @@
-"""Normalises text: Unicode NFKC, then each run of whitespace becomes one space, ends stripped.
+"""Normalises text: removes invisible characters, applies Unicode NFKC, and collapses whitespace.
 
-Definition: Gaixie design, section 3; NFKC is Unicode Standard Annex #15.
+Characters that show nothing (zero-width spaces, byte order marks, direction marks, soft hyphens,
+variation selectors: Unicode's Default_Ignorable_Code_Point) go, except within emoji sequences. Then
+NFKC (Unicode Standard Annex #15); then each run of whitespace becomes one space, ends stripped.
 
 :func:`normalise` is the definition, on one Python string. :func:`normalise_column` returns the same
 characters for an Arrow column at kernel speed: it decodes UTF-8, looks up each code point's NFKC
-form in a table and writes code points. The table is exact unless a character composes with, or is
-reordered around, the one before it; rows with such a character (combining marks, conjoining
-Hangul) go through the definition. NFKC is stable for assigned characters, so the interpreter's
+form in a table and writes code points. The table is exact unless a character depends on those
+around it (combining marks, conjoining Hangul, joiners of emoji); rows with such a character go
+through the definition. NFKC is stable for assigned characters, so the interpreter's
 Unicode version does not change a score.
 """
 
@@ -22,7 +24,7 @@ from numba import njit
 
 from gaixie.udfs.text.code_points import CodePoints, from_strings, to_strings
 
-NORMALISATION = "nfkc+ws"
+NORMALISATION = "nfkc+visible+ws"
 """The name of this normalisation in the metric's signature."""
 
 # What normalise_column says of a row; flags are or-ed together.
@@ -35,6 +37,7 @@ _NEEDS_DEFINITION = 128
 _EXPANSION = np.uint32(0x80000000)  # | index of the expansion
 _SPACE = np.uint32(0x40000000)
 _COMPOSES = np.uint32(0x20000000)
+_INVISIBLE = np.uint32(0x10000000)  # the lowest of these marks
 
 _UNICODE_END = 0x110000
 _TABLE_RANGES = tuple(
@@ -49,13 +52,38 @@ syllables, or of old scripts.
 """
 
 
+INVISIBLE = (
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""Default_Ignorable_Code_Point of DerivedCoreProperties.txt, Unicode 15 and 16, as a pattern."""
+_IN_EMOJI = "\u200d\ufe0f\U000e0020-\U000e007f"
+"""Of these, the joiner, the emoji style and the tags of flags may belong to an emoji sequence."""
+_PICTURE = (
+    "[\u00a9\u00ae\u2194-\u21aa\u231a\u231b\u2328\u23cf-\u23fa\u25aa-\u27bf\u2934\u2935\u2b05-\u2b55"
+    "\u3030\u303d\U0001f000-\U0001f0ff\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff]"
+)
+"""Blocks with Unicode's pictographs, as far as NFKC does not change them."""
+_STYLED = rf"{_PICTURE}[\ufe0f\U000e0020-\U000e007f]*"
+_HIDDEN = re.compile(INVISIBLE)
+_SEQUENCE = re.compile(rf"({_STYLED}(?:\u200d{_STYLED})*|[#*0-9]\ufe0f\u20e3)|{INVISIBLE}+")
+"""An emoji sequence (Unicode Technical Standard #51), which stays, or invisible characters."""
+
 _CLUSTER = re.compile(r"(?s).[\u0300-\u036f\u1161-\u11ff\u3099\u309a\uff9e\uff9f]*")
 """A character with the marks that combine with it: accents, Hangul vowels, kana's voicing."""
 
 
+def visible(text: str) -> str:
+    """Returns the text without invisible characters, except those of emoji sequences."""
+    if not _HIDDEN.search(text):
+        return text
+    return _SEQUENCE.sub(lambda match: match[1] or "", text)
+
+
 def normalise(text: str) -> str:
-    """Returns the text under NFKC with whitespace collapsed, the form that every feature reads."""
-    return " ".join(unicodedata.normalize("NFKC", text).split())
+    """Returns the form of a text that every feature reads, as defined above."""
+    return " ".join(unicodedata.normalize("NFKC", visible(text)).split())
 
 
 def written_places(written: str) -> list[int] | None:
@@ -64,8 +92,11 @@ def written_places(written: str) -> list[int] | None:
     The text is cut into clusters: a character, and the marks that combine with it. Returns None if
     NFKC composes characters across two clusters.
     """
-    clusters = [match.span() for match in _CLUSTER.finditer(written)]
-    forms = [(unicodedata.normalize("NFKC", written[a:b]), a) for a, b in clusters]
+    hidden = [match for match in _SEQUENCE.finditer(written) if not match[1]]
+    gone = {place for match in hidden for place in range(*match.span())}
+    shown = [place for place in range(len(written)) if place not in gone]
+    clusters = _CLUSTER.finditer("".join(written[place] for place in shown))
+    forms = [(unicodedata.normalize("NFKC", match[0]), shown[match.start()]) for match in clusters]
     places: list[int] = []
     text = ""
     for form, start in forms:
@@ -153,7 +184,10 @@ def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             character = chr(code)
             first = unicodedata.normalize("NFKD", character)[0]
             form = unicodedata.normalize("NFKC", character)
-            if unicodedata.combining(first) or ord(first) in composes_backwards:
+            if _HIDDEN.match(character):
+                in_emoji = re.match(f"[{_IN_EMOJI}]", character)
+                cells[code] = _COMPOSES if in_emoji else _INVISIBLE
+            elif unicodedata.combining(first) or ord(first) in composes_backwards:
                 cells[code] = _COMPOSES
             elif form.isspace():
                 cells[code] = _SPACE
@@ -216,10 +250,11 @@ def _normalise_rows(data, byte_offsets, flags, cells, expanded, expansion_offset
                 code |= (data[p + 2] & 0x3F) << 6 | (data[p + 3] & 0x3F)
                 p += 4
             cell = cells[code]
-            if cell == _SPACE:
-                pending_space = w > start
-                continue
-            if cell == _COMPOSES:
+            if _INVISIBLE <= cell < _EXPANSION:
+                if cell == _SPACE:
+                    pending_space = w > start
+                if cell != _COMPOSES:
+                    continue
                 flag |= _NEEDS_DEFINITION
                 cell = np.uint32(code)
             if pending_space:

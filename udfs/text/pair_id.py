@@ -1,10 +1,10 @@
 """Computes the identity of a pair: a stable 128-bit hash of (source, paraphrase, origin).
 
 The hash is XXH3-128 (Yann Collet's xxHash, canonical digest) of the three texts' UTF-8 bytes joined
-by U+001F, as 32 hexadecimal digits. The texts are only stripped of surrounding white space, so
-anyone can compute the hash again:
+by U+001F, as 32 hexadecimal digits. The texts lose only surrounding white space and invisible
+characters (udfs/text/normalise.py), so anyone can compute the hash again:
 
-    parts = [source.strip(), paraphrase.strip(), origin]
+    parts = [visible(source).strip(), visible(paraphrase).strip(), origin]
     xxhash.xxh3_128_hexdigest("\\x1f".join(parts).encode())
 """
 
@@ -17,14 +17,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from xxhash import xxh3_128_digest
 
+from gaixie.udfs.text.normalise import INVISIBLE, visible
+
 _HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint16)
 
 
 def _stripped(texts: pa.Array) -> pa.Array:
     try:
-        return pc.utf8_trim_whitespace(texts.cast(pa.large_string()))
+        texts = texts.cast(pa.large_string())
     except pa.ArrowInvalid:  # some texts are not UTF-8; they go to quarantine
         return texts
+    if pc.any(pc.match_substring_regex(texts, INVISIBLE)).as_py():
+        rows = [text and visible(text) for text in texts.to_pylist()]
+        texts = pa.array(rows, pa.large_string())
+    return pc.utf8_trim_whitespace(texts)
 
 
 def pair_ids(source: pa.Array, paraphrase: pa.Array, origin: pa.Array) -> pa.Array:

@@ -10,15 +10,50 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gaixie.udfs.text.code_points import to_strings
-from gaixie.udfs.text.normalise import HAN, NULL, UNDECODABLE, normalise, normalise_column
+from gaixie.udfs.text.normalise import (
+    _PICTURE,
+    HAN,
+    NULL,
+    UNDECODABLE,
+    normalise,
+    normalise_column,
+    written_places,
+)
 
 REPLACEMENT = "\ufffd"
 # The blocks of CJK unified and compatibility ideographs, and 〇.
 IS_HAN = re.compile("[\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]")
 
 
+# Default_Ignorable_Code_Point: https://www.unicode.org/Public/16.0.0/ucd/DerivedCoreProperties.txt
+IGNORABLE = (
+    *((0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5)),
+    *((0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164)),
+    *((0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8)),
+    *((0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF)),
+)
+
+
+INVISIBLE = {chr(code) for first, last in IGNORABLE for code in range(first, last + 1)}
+
+
+def without_invisible(text: str) -> str:
+    """Decides for one invisible character after another, by its neighbours."""
+    kept = [character not in INVISIBLE for character in text]
+    for k in [place for place, visible in enumerate(kept) if not visible]:
+        character, before, after = text[k], text[k - 1 : k], text[k + 1 : k + 2]
+        styled = before in INVISIBLE and before != "\u200d" and kept[k - 1]
+        of_emoji = styled or re.match(_PICTURE, before)
+        if character == "\u200d":
+            kept[k] = bool(of_emoji and re.match(_PICTURE, after))
+        elif character == "\ufe0f" or "\U000e0020" <= character <= "\U000e007f":
+            keycap = character + after == "\ufe0f\u20e3" and before in [*"#*0123456789"]
+            kept[k] = bool(of_emoji or keycap)
+    return "".join(character for k, character in enumerate(text) if kept[k])
+
+
 def by_definition(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", text).split())
+    return " ".join(unicodedata.normalize("NFKC", without_invisible(text)).split())
 
 
 def column(texts, kind=None) -> tuple[list[str], list[int]]:
@@ -48,7 +83,14 @@ GOLDEN = [
     ("ＡＢＣ１２３，。！？", "ABC123,。!?"),
     ("  你\u3000好\t\n吗\r\n", "你 好 吗"),
     ("\x0b你\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2000\u2028\u2029\u202f\u205f好", "你 好"),
-    ("你\u200b好\ufeff", "你\u200b好\ufeff"),  # these are not spaces
+    ("你\u200b好\ufeff", "你好"),
+    ("你\u200b 好 \u2060", "你 好"),
+    ("e\u200b\u0301", "é"),
+    ("\u3164\uffa0\u1160", ""),
+    ("葛\U000e0100城\ufe00", "葛城"),  # variation selectors
+    ("☀\ufe0f 1\ufe0f\u20e3 ☀\u200d", "☀\ufe0f 1\ufe0f\u20e3 ☀"),
+    ("🏴\U000e0067\U000e007f好\U000e0067", "🏴\U000e0067\U000e007f好"),
+    ("👩\U0001f3fd\u200d🚀\u200d", "👩\U0001f3fd\u200d🚀"),
     ("等等…", "等等..."),
     ("㍿①½㎏", "株式会社11⁄2kg"),
     ("ﬁﬀ", "fiff"),
@@ -121,6 +163,7 @@ TRICKY = [
     *"\u0301\u0307\u0323\u0327\u0338\u3099\u0f71\u0344\u0f73\u0340",
     *"aeqoかウé´¨﹏ﹰ\u0385\u1fed",
     *"\u1100\u1161\u11a8\u11a7가각ﾡￂᆧ\u0b47\u0b3e\u0b56\u0dd9\u0dca\u0dcf",
+    *"\u200b\ufeff\u200d\ufe0f\ufe0e\u00ad\u3164\U000e0067☀👩1\u20e3\U0001f3fd",
     *"𠮷😀\U00011099\U000110ba\U0001d15e\U0002fa1d\U0010ffff\x00",
 ]
 
@@ -132,6 +175,16 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_characters=REPLACEMENT))
 @given(st.lists(st.text(TRICKY, max_size=12) | TEXT, min_size=1, max_size=20))
 def test_any_texts(texts):
     assert_as_definition(texts)
+
+
+@given(st.text("你好 \u200b\ufeff\u200d\ufe0f☀👩e\u0301㍿…", max_size=12))
+def test_places_in_the_written_text(text):
+    """The character at each place must be the one that the normalised text has, or become it."""
+    places = written_places(text)
+    if places is not None:
+        assert len(places) == len(normalise(text))
+        assert places == sorted(places)
+        assert not any(text[place] in "\u200b\ufeff" for place in places)
 
 
 # Bytes that are not UTF-8

@@ -5,6 +5,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gaixie.udfs.text.normalise import visible
 from gaixie.udfs.text.pair_id import pair_ids
 
 # Fixed for ever, because releases and re-runs depend on them.
@@ -18,13 +19,19 @@ GOLDEN = [
 def by_xxhash(row) -> str | None:
     if None in row:
         return None
-    parts = [row[0].strip(), row[1].strip(), row[2]]
+    parts = [visible(row[0]).strip(), visible(row[1]).strip(), row[2]]
     return xxhash.xxh3_128_hexdigest("\x1f".join(parts).encode())
 
 
 def test_golden():
     *columns, expected = zip(*GOLDEN, strict=True)
     assert pair_ids(*map(pa.array, columns)).to_pylist() == list(expected)
+
+
+def test_invisible_characters_do_not_count():
+    texts = ["今天天气很好", " 今天天气\u200b很好\ufeff", "今天天气很好 \u2060", None]
+    sides = pa.array(texts), pa.array(["天气今天很好"] * 4), pa.array(["llm"] * 4)
+    assert pair_ids(*sides).to_pylist() == [GOLDEN[0][3]] * 3 + [None]
 
 
 PART = st.one_of(st.none(), st.text(st.characters(codec="utf-8"), max_size=20))

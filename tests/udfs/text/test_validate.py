@@ -1,7 +1,6 @@
 """Quarantine: every reason, their order, and rows that are accepted."""
 
 import re
-import unicodedata
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gaixie.udfs.text.code_points import from_strings, to_strings
-from gaixie.udfs.text.normalise import normalise_column
+from gaixie.udfs.text.normalise import normalise, normalise_column
 from gaixie.udfs.text.validate import REASONS, quarantine_reasons, take_rows
 
 SHORTEST, LONGEST = 3, 6
@@ -59,6 +58,8 @@ CASES = [
     (GOOD, GOOD, "identical"),
     ("今天好，", "今天好,", "identical"),  # after normalisation
     (" 今天好", "今天好\n", "identical"),
+    ("今\u200b天好", "今天好\ufeff", "identical"),
+    ("\u200b", GOOD, "empty"),
 ]
 
 
@@ -87,7 +88,7 @@ def by_definition(source, paraphrase) -> str | None:
             return "undecodable"
         if "\ufffd" in decoded:
             return "undecodable"
-        sides.append(" ".join(unicodedata.normalize("NFKC", decoded).split()))
+        sides.append(normalise(decoded))
     if not all(sides):
         return "empty"
     if min(map(len, sides)) < SHORTEST:

@@ -116,8 +116,8 @@ class WordVectors(NamedTuple):
 def load_vectors(path: str | Path) -> WordVectors:
     """Loads the vectors of a file or a folder, and caches them until the file changes.
 
-    It reads the folder that ``research/train_word_vectors.py`` writes, and any word2vec file,
-    binary (.bin) or text, gzipped or not.
+    It reads any word2vec file, binary (.bin) or text, gzipped or not, as gensim writes, or a folder
+    with ``vectors.bin``.
 
     Raises FileNotFoundError, and ValueError if the file holds no word vectors.
     """

@@ -318,6 +318,16 @@ def test_score_takes_lists_and_arrow_and_keeps_nulls_missing():
         metric.score(source, paraphrase[:2])
 
 
+def test_invisible_characters_change_no_score():
+    source, paraphrase = (
+        "志愿者在清理河道时意外发现一块清代石碑。",
+        "一块清代石碑在志愿者清淤时意外露面。",
+    )
+    hidden = [f"{paraphrase}{mark}" for mark in "\u200b\ufeff\u200e\u2060\u00ad"]
+    scores = SPScore.load().score([source] * 6, [paraphrase, *hidden])
+    assert len({*scores.tolist()}) == 1
+
+
 @given(st.lists(st.integers(0, 12), min_size=30), st.one_of(st.none(), st.integers(0, 5)))
 def test_a_group_is_never_on_both_sides(groups, seed):
     folds = min(4, len(set(groups)))

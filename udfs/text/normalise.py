@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from gaixie.udfs.text.code_points import CodePoints, from_strings, to_strings
+from gaixie.udfs.text.code_points import CodePoints, from_strings
 
 NORMALISATION = "nfkc+visible+ws"
 """The name of this normalisation in the metric's signature."""
@@ -37,7 +37,7 @@ _NEEDS_DEFINITION = 128
 _EXPANSION = np.uint32(0x80000000)  # | index of the expansion
 _SPACE = np.uint32(0x40000000)
 _COMPOSES = np.uint32(0x20000000)
-_INVISIBLE = np.uint32(0x10000000)  # the lowest of these marks
+_INVISIBLE = np.uint32(0x10000000)
 
 _UNICODE_END = 0x110000
 _TABLE_RANGES = tuple(
@@ -138,15 +138,26 @@ def normalise_column(texts: pa.Array) -> tuple[CodePoints, np.ndarray]:
     data = np.frombuffer(data_buffer, np.uint8) if data_buffer else np.empty(0, np.uint8)
     text = CodePoints(*_normalise_rows(data, byte_offsets, flags, *_tables()))
     if (slow := np.flatnonzero(flags & _NEEDS_DEFINITION)).size:
-        sentences = to_strings(text)
-        for row in slow:
-            line = data[byte_offsets[row] : byte_offsets[row + 1]].tobytes().decode()
-            sentences[row] = normalise(line)
-            flags[row] &= ~np.uint8(_NEEDS_DEFINITION)
-            if any(is_han(ord(character)) for character in sentences[row]):
-                flags[row] |= HAN
-        text = from_strings(sentences)
+        lines = [data[byte_offsets[row] : byte_offsets[row + 1]].tobytes() for row in slow]
+        forms = [normalise(line.decode()) for line in lines]
+        text = _with_rows(text, slow, from_strings(forms))
+        flags[slow] &= ~np.uint8(_NEEDS_DEFINITION)
+        flags[slow] |= np.uint8(HAN) * np.array(
+            [any(map(is_han, map(ord, form))) for form in forms]
+        )
     return text, flags
+
+
+def _with_rows(text: CodePoints, rows: np.ndarray, others: CodePoints) -> CodePoints:
+    """Returns the column with some rows, in ascending order, replaced by those of another."""
+    lengths = np.diff(text.offsets)
+    lengths[rows] = np.diff(others.offsets)
+    parts, after = [], 0
+    for row, start, end in zip(rows, others.offsets, others.offsets[1:], strict=False):
+        parts += [text.values[text.offsets[after] : text.offsets[row]], others.values[start:end]]
+        after = row + 1
+    parts.append(text.values[text.offsets[after] :])
+    return CodePoints(np.concatenate(parts), np.append(0, np.cumsum(lengths)))
 
 
 def _decodable(texts: pa.Array, flags: np.ndarray) -> pa.Array:
@@ -250,11 +261,12 @@ def _normalise_rows(data, byte_offsets, flags, cells, expanded, expansion_offset
                 code |= (data[p + 2] & 0x3F) << 6 | (data[p + 3] & 0x3F)
                 p += 4
             cell = cells[code]
-            if _INVISIBLE <= cell < _EXPANSION:
-                if cell == _SPACE:
-                    pending_space = w > start
-                if cell != _COMPOSES:
-                    continue
+            if cell == _SPACE:
+                pending_space = w > start
+                continue
+            if cell == _INVISIBLE:
+                continue
+            if cell == _COMPOSES:
                 flag |= _NEEDS_DEFINITION
                 cell = np.uint32(code)
             if pending_space:

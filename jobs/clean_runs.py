@@ -21,9 +21,8 @@ from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
 from gaixie.jobs.corpus.publish import CLEANED, LOCK, held, read_runs
-from gaixie.jobs.errors import JobError
 from gaixie.jobs.releases.store import runs_in_use, unpublished_builds
-from gaixie.udfs.command_line import make_parser, positive, run_command
+from gaixie.udfs.command_line import UserError, make_parser, positive, run_command
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import NAME, ManifestError, RunManifest
 
@@ -35,7 +34,7 @@ def main(argv: list[str] | None = None) -> int:
         if args.keep_days or args.keep_runs:
             clean_old(args.root, args.keep_days, args.keep_runs or 0, args.dry_run)
     except (OSError, ManifestError) as error:
-        raise JobError(str(error)) from error
+        raise UserError(str(error)) from error
     return 0
 
 
@@ -71,7 +70,7 @@ def clean_unpublished(root: str, older_than: float, dry_run: bool) -> None:
             if not dry_run:
                 with held(folder, False) if is_run else nullcontext():
                     storage.delete(folder)
-        except JobError as error:
+        except UserError as error:
             print(f"kept: {error}")
             continue
         print(f"{folder}: {_deleted(dry_run)} ({len(files)} files, {size:,.1f} MB)")
@@ -116,7 +115,7 @@ def _deleted(dry_run: bool) -> str:
 def retire(folder: str, manifest: RunManifest) -> None:
     """Deletes a published run except its manifest, which is renamed to CLEANED.
 
-    Raises JobError if a process holds the run. The run disappears for readers first, so that they
+    Raises UserError if a process holds the run. The run disappears for readers first, so that they
     never see half a run if this process is killed.
     """
     with held(folder, False):

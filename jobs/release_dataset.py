@@ -34,12 +34,11 @@ from pydantic import ValidationError
 
 from gaixie.jobs.corpus.reporting import print_table
 from gaixie.jobs.corpus.session import start_session
-from gaixie.jobs.errors import JobError
 from gaixie.jobs.releases import store
 from gaixie.jobs.releases.build import release
 from gaixie.jobs.releases.request import ReleaseRequest
 from gaixie.jobs.releases.verify import faults_of
-from gaixie.udfs.command_line import make_parser, run_command
+from gaixie.udfs.command_line import UserError, make_parser, run_command
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import ManifestError
 from gaixie.udfs.storage.options import add_options
@@ -55,7 +54,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return _dispatch(args)
     except (OSError, ManifestError) as error:  # one line that names the URI
-        raise JobError(str(error)) from error
+        raise UserError(str(error)) from error
 
 
 def _dispatch(args: argparse.Namespace) -> int:
@@ -78,7 +77,7 @@ def _dispatch(args: argparse.Namespace) -> int:
     except ValidationError as error:
         option, _, fault = first_fault(error).partition(": ")
         option = option.split(".")[0].replace("_", "-")
-        raise JobError(f"--{option}: {fault}") from error
+        raise UserError(f"--{option}: {fault}") from error
     release(request)
     return 0
 
@@ -97,7 +96,7 @@ def list_releases(root: str) -> int:
         for manifest in store.published(root)
     ]
     if not rows:
-        raise JobError(f"{root}: no published release")
+        raise UserError(f"{root}: no published release")
     print_table(["version", "created", "pairs", "licence", "runs"], rows)
     return 0
 

@@ -28,8 +28,7 @@ import pyarrow.dataset as ds
 from rich.console import Console
 
 from gaixie.jobs.corpus.reporting import print_table
-from gaixie.jobs.errors import JobError
-from gaixie.udfs.command_line import make_parser, missing_package, positive, run_command
+from gaixie.udfs.command_line import UserError, make_parser, missing_package, positive, run_command
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.meaning.why import Why, explainer
 from gaixie.udfs.spscore import JUDGEMENTS
@@ -70,7 +69,7 @@ def main(argv: list[str] | None = None) -> int:
             parser.error("a release needs --serve")
         return verify(folder, manifest) if args.verify else show(folder, manifest, args.pairs)
     except (OSError, ValueError) as error:
-        raise JobError(str(error)) from error
+        raise UserError(str(error)) from error
 
 
 def find_folder(root: str, run_id: str | None, version: str | None) -> str | None:
@@ -102,9 +101,9 @@ def show(folder: str, manifest: RunManifest, count: int) -> int:
 def check_files(
     folder: str, manifest: RunManifest, digest: Callable[[str], str] | None = None
 ) -> None:
-    """Raises JobError that names a file of a run that has changed since it was published."""
+    """Raises UserError that names a file of a run that has changed since it was published."""
     if faults := run_faults(folder, manifest, digest):
-        raise JobError(storage.join(folder, faults[0]))
+        raise UserError(storage.join(folder, faults[0]))
 
 
 def browse(folder: str, manifest: RunManifest | ReleaseManifest, host: str, port: int) -> int:
@@ -115,7 +114,7 @@ def browse(folder: str, manifest: RunManifest | ReleaseManifest, host: str, port
         from gaixie.service.listening import make_service, serve
         from gaixie.service.settings import ServiceSettings, read_tokens
     except ModuleNotFoundError as error:
-        raise JobError(missing_package(str(error.name), "browse")) from None
+        raise UserError(missing_package(str(error.name), "browse")) from None
     segmenter, total = "jieba", 0
     if isinstance(manifest, RunManifest):
         segmenter, total = manifest.segmenter, manifest.total.scored
@@ -157,7 +156,7 @@ def list_runs(runs: str) -> None:
     names = [n for n in storage.children(runs) if storage.exists(storage.join(runs, n, NAME))]
     manifests = [read_run(storage.join(runs, name)) for name in names]
     if not manifests:
-        raise JobError(f"{runs.removesuffix('/runs')}: no published run")
+        raise UserError(f"{runs.removesuffix('/runs')}: no published run")
     rows = [[m.run_id, m.created, *(f"{count:,}" for _, count in m.total)] for m in manifests]
     print_table(["run", "created", "rows read", "scored", "quarantined", "duplicates"], rows)
 

@@ -20,13 +20,12 @@ from gaixie.jobs.corpus.publish import now
 from gaixie.jobs.corpus.reporting import print_table
 from gaixie.jobs.corpus.session import set_shuffle_partitions, start_session
 from gaixie.jobs.corpus.settings import LICENSE
-from gaixie.jobs.errors import JobError
 from gaixie.jobs.releases import rows, store
 from gaixie.jobs.releases.card import card
 from gaixie.jobs.releases.croissant import croissant
 from gaixie.jobs.releases.request import ReleaseRequest
 from gaixie.jobs.releases.verify import count_pairs, describe_files, pairs_by
-from gaixie.udfs.command_line import say
+from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.spscore.stages import ORIGINS, STAGES, quantile
 from gaixie.udfs.storage import storage
@@ -107,16 +106,16 @@ def release(request: ReleaseRequest) -> None:
 
 
 def _check(request: ReleaseRequest) -> list[rows.SourceRun]:
-    """Returns the runs. Raises JobError if they cannot be released together, or the version is."""
+    """Returns the runs. Raises UserError if they cannot be released together, or the version is."""
     path = store.manifest_of(request.root, request.version)
     if storage.exists(path):
-        raise JobError(f"{path}: release '{request.version}' is published; use another --version")
+        raise UserError(f"{path}: release '{request.version}' is published; use another --version")
     find = partial(rows.find_run, stages=request.stages, keep=request.keep_columns)
     runs = [find(request.root, name) for name in request.runs]
     rows.check_signatures(runs)
     if not any(run.rows for run in runs):
         stages = " ".join(map(str, request.stages))
-        raise JobError(f"{runs[0].folder}: no pairs in stages {stages}")
+        raise UserError(f"{runs[0].folder}: no pairs in stages {stages}")
     if any(GROUP in run.lineage for run in runs) and GROUP not in rows.lineage_of(runs):
         lacking = next(run.run_id for run in runs if run.rows and GROUP not in run.lineage)
         say(f"run '{lacking}' has no column 'group': the release is split by source sentence")
@@ -124,7 +123,7 @@ def _check(request: ReleaseRequest) -> list[rows.SourceRun]:
 
 
 def _check_licences(build: Build) -> list[str]:
-    """Returns the licences that the pairs' inputs declare. Raises JobError if one is not the
+    """Returns the licences that the pairs' inputs declare. Raises UserError if one is not the
     release's, and no note says why."""
     if LICENSE not in rows.lineage_of(build.runs):
         return []
@@ -133,7 +132,7 @@ def _check_licences(build: Build) -> list[str]:
     given = build.request.license
     other = [name for name in licences if name.lower() != given.lower()]
     if other and not build.request.license_note:
-        raise JobError(
+        raise UserError(
             f"--license {given}: inputs of the runs declare '{other[0]}'; release under that "
             "licence, or say with --license-note why this one may be given"
         )
@@ -278,7 +277,7 @@ def publish(build: Build, manifest: ReleaseManifest, duplicates: Pairs) -> None:
         storage.create(path, manifest.to_json())
     except FileExistsError:
         storage.delete(build.folder)
-        raise JobError(
+        raise UserError(
             f"{path}: another process published release '{manifest.version}' in the meantime; "
             "this one was deleted"
         ) from None

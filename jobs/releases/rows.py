@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 
 from gaixie.jobs.corpus.accounts import digests
 from gaixie.jobs.corpus.parquet import CHECKED, write_partitioned
-from gaixie.jobs.errors import JobError
+from gaixie.udfs.command_line import UserError
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage import storage
@@ -75,7 +75,7 @@ class SourceRun:
 
 
 def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str]) -> SourceRun:
-    """Checks a run. Raises JobError if it is not published or lacks a column to keep."""
+    """Checks a run. Raises UserError if it is not published or lacks a column to keep."""
     folder = storage.join(root, "runs", run_id)
     try:
         manifest, digest = read_run(folder), storage.sha256(storage.join(folder, NAME))
@@ -83,7 +83,7 @@ def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str])
         if storage.exists(folder):
             raise
         known = ", ".join(storage.children(storage.join(root, "runs"))[:20]) or "none"
-        raise JobError(f"{folder}: no run '{run_id}'; there are: {known}") from None
+        raise UserError(f"{folder}: no run '{run_id}'; there are: {known}") from None
     rows = Counter(
         {
             (origin, stage): pairs
@@ -95,21 +95,21 @@ def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str])
     if not rows:
         return SourceRun(run_id, folder, manifest, digest, rows, 0.0)
     if faults := run_faults(folder, manifest):
-        raise JobError(_damaged(folder, faults))
+        raise UserError(_damaged(folder, faults))
     scored = manifest.files["scored"]
     with storage.open_file(storage.join(folder, scored[0].path)) as opened:
         schema = pq.read_schema(opened)
     size = sum(file.bytes for file in scored) / max(manifest.total.scored, 1)
     for field in COLUMNS:
         if field.name not in schema.names and field.name not in ("origin", "stage"):
-            raise JobError(
+            raise UserError(
                 f"{folder}: no column '{field.name}': run '{run_id}' was scored under "
                 f"{manifest.signature}; score its pairs again with this version"
             )
     lacking = [name for name in keep if name not in schema.names or name in COLUMNS.names]
     if lacking:
         extra = [name for name in schema.names if name not in COLUMNS.names]
-        raise JobError(
+        raise UserError(
             f"--keep-columns {lacking[0]}: run '{run_id}' has no such further column; "
             f"it has: {', '.join(extra) or 'none'}"
         )
@@ -119,14 +119,14 @@ def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str])
 
 
 def check_digests(spark: SparkSession, runs: Sequence[SourceRun]) -> None:
-    """Raises JobError if a run's file differs from its manifest; the executors read the files."""
+    """Raises UserError if a run's file differs from its manifest; the executors read the files."""
     for run in runs:
         uris = [
             storage.join(run.folder, file.path) for file in run.manifest.files.get("scored", [])
         ]
         sums = digests(spark, uris)
         if faults := run_faults(run.folder, run.manifest, sums.get):
-            raise JobError(_damaged(run.folder, faults))
+            raise UserError(_damaged(run.folder, faults))
 
 
 def _damaged(folder: str, faults: list[str]) -> str:
@@ -135,11 +135,11 @@ def _damaged(folder: str, faults: list[str]) -> str:
 
 
 def check_signatures(runs: Sequence[SourceRun]) -> None:
-    """Raises JobError if two runs were scored under different signatures."""
+    """Raises UserError if two runs were scored under different signatures."""
     first = runs[0]
     for run in runs[1:]:
         if run.manifest.signature != first.manifest.signature:
-            raise JobError(
+            raise UserError(
                 f"runs '{first.run_id}' and '{run.run_id}' have different metric signatures, so "
                 f"their scores are not comparable: {first.manifest.signature} and "
                 f"{run.manifest.signature}"
@@ -163,7 +163,7 @@ def read_runs(
             for name in keep:
                 first_type, first_run = types.setdefault(name, (extra[name].dataType, run.run_id))
                 if first_type != extra[name].dataType:
-                    raise JobError(
+                    raise UserError(
                         f"--keep-columns {name}: {first_type.simpleString()} in run "
                         f"'{first_run}', {extra[name].dataType.simpleString()} in '{run.run_id}'"
                     )

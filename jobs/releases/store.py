@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from gaixie.jobs.corpus.publish import now, read_runs
-from gaixie.jobs.errors import JobError
-from gaixie.udfs.command_line import say
+from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import NAME, ReleaseManifest, read_release
 
@@ -45,20 +44,20 @@ def build_of(root: str, manifest: ReleaseManifest) -> str:
 
 
 def check_version(version: str) -> str:
-    """Returns the version. Raises JobError if it is none."""
+    """Returns the version. Raises UserError if it is none."""
     if not VERSION.fullmatch(version):
-        raise JobError(f"--version {version}: expected numbers such as 1.0, 2.3.1 or 1.0-rc1")
+        raise UserError(f"--version {version}: expected numbers such as 1.0, 2.3.1 or 1.0-rc1")
     return version
 
 
 def published_release(root: str, version: str) -> ReleaseManifest:
-    """Reads the manifest of a published release. Raises JobError if there is none."""
+    """Reads the manifest of a published release. Raises UserError if there is none."""
     check_version(version)
     try:
         return read_release(folder_of(root, version))
     except FileNotFoundError:
         known = ", ".join(manifest.version for manifest in published(root)) or "none"
-        raise JobError(
+        raise UserError(
             f"{manifest_of(root, version)}: no release '{version}'; published: {known}"
         ) from None
 

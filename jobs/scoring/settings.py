@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from gaixie.jobs.corpus.settings import Csv, Input, Origin, Uri
-from gaixie.jobs.errors import JobError
+from gaixie.udfs.command_line import UserError
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS, TIER_NAMES
 from gaixie.udfs.spscore.stages import DEFAULT_MIN_MEANING, DEFAULT_QUANTILES, ORIGINS
 from gaixie.udfs.storage import settings
@@ -92,8 +92,8 @@ class ScoreSettings(Strict):
 
 
 def load_settings(path: str, overrides: dict[str, Any], assignments: list[str]) -> ScoreSettings:
-    """Loads the settings as gaixie.udfs.storage.settings does, but raises JobError."""
+    """Loads the settings as gaixie.udfs.storage.settings does, but raises UserError."""
     try:
         return settings.load_settings(ScoreSettings, path, overrides, assignments)
     except (OSError, ValueError) as error:
-        raise JobError(str(error)) from error
+        raise UserError(str(error)) from error

@@ -8,8 +8,8 @@ from manifests import release_manifest, run_manifest
 
 from gaixie.jobs import clean_runs
 from gaixie.jobs.corpus.publish import held, read_runs
-from gaixie.jobs.errors import JobError
 from gaixie.jobs.releases.store import unreleased_runs
+from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import NAME
 
@@ -77,10 +77,10 @@ def test_nobodys_run_goes_while_somebody_needs_it(root):
     storage.write_json(f"{root}/releases/1.1/build-0/started.json", started)
     clean_runs.main([root, "--keep-runs", "2"])
     assert left(root) == [*RUNS]
-    with held(f"{root}/runs/c", False), pytest.raises(JobError, match="runs/c: process"):
+    with held(f"{root}/runs/c", False), pytest.raises(UserError, match="runs/c: process"):
         clean_runs.main([root, "--keep-days", "10"])
     storage.write(f"{root}/releases/1.2/{NAME}", "{}")
-    with pytest.raises(JobError, match=r"releases/1.2/manifest.json"):
+    with pytest.raises(UserError, match=r"releases/1.2/manifest.json"):
         clean_runs.main([root, "--keep-days", "10"])
     assert left(root) == [*RUNS]
 
@@ -117,5 +117,5 @@ def test_a_manifest_that_leads_elsewhere_is_refused(tmp_path, changes):
     for file in manifest["files"].get("scored", []):
         file |= {"bytes": 1}
     storage.write_json(f"{tmp_path}/runs/x/{NAME}", manifest)
-    with pytest.raises(JobError, match=r"runs/x/manifest.json: .*\.\./d"):
+    with pytest.raises(UserError, match=r"runs/x/manifest.json: .*\.\./d"):
         read_runs(str(tmp_path))

@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from gaixie.jobs import release_dataset, show_run
-from gaixie.jobs.errors import JobError
 from gaixie.jobs.releases import build
+from gaixie.udfs.command_line import UserError
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_readers_refuse_it(spark, root, fault, monkeypatch, capsys):
     if fault != "flipped":  # the others are found without Spark
         monkeypatch.setattr(build, "start_session", None)
     given = ["--root", str(root), "--runs", "r", "--version", "1.0", "--license", "MIT"]
-    with pytest.raises(JobError, match=message) as refused:
+    with pytest.raises(UserError, match=message) as refused:
         release_dataset.main(given)
     assert str(refused.value).startswith(f"{named}: ")
     assert "\n" not in str(refused.value)

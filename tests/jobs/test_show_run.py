@@ -3,9 +3,9 @@
 import pytest
 
 from gaixie.jobs import show_run
-from gaixie.jobs.errors import JobError
+from gaixie.udfs.command_line import UserError
 
 
 def test_no_run_to_show(admin):
-    with pytest.raises(JobError, match="no published run"):
+    with pytest.raises(UserError, match="no published run"):
         show_run.main([f"s3a://{admin.BUCKET}/nothing-here"])

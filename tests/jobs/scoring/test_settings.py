@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.settings import ScoreSettings, load_settings
+from gaixie.udfs.command_line import UserError
 from gaixie.udfs.spscore.stages import DEFAULT_MIN_MEANING, DEFAULT_QUANTILES
 from gaixie.udfs.storage import storage
 
@@ -30,7 +30,7 @@ def test_cuts_of_one_origin_leave_the_others(tmp_path):
 
 @pytest.mark.parametrize("points", ["[0.3, 0.2, 0.4]", "[0.1, 0.2, 1.1]", "[0.1, 0.2]"])
 def test_cuts_that_are_none(tmp_path, points):
-    with pytest.raises(JobError, match=r"cuts\.llm"):
+    with pytest.raises(UserError, match=r"cuts\.llm"):
         load_settings(str(CONF / "score.yaml"), {}, [f"cuts.llm.quantiles={points}"])
 
 
@@ -39,7 +39,7 @@ def test_settings_in_the_store(admin):
     storage.write(f"{root}/score.yaml", "output: s3://gaixie/out\nmin_characters: 9\n")
     settings = load_settings(f"{root}/score.yaml", {}, [])
     assert (settings.output, settings.min_characters) == ("s3a://gaixie/out", 9)
-    with pytest.raises(JobError, match=r"none\.yaml: no such"):
+    with pytest.raises(UserError, match=r"none\.yaml: no such"):
         load_settings(f"{root}/none.yaml", {}, [])
 
 

@@ -10,9 +10,9 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
-from gaixie.jobs.errors import JobError
 from gaixie.research.encoders import bge_package
 from gaixie.research.make_encoder import main
+from gaixie.udfs.command_line import UserError
 
 onnx = pytest.importorskip("onnx", reason="onnx, which reads the weights, is not installed")
 
@@ -101,7 +101,7 @@ def test_a_bad_jar_is_one_line(tmp_path, bert, refused, without):
 def real(tmp_path_factory):
     try:
         jar = bge_package.package_jar()
-    except JobError as error:
+    except UserError as error:
         pytest.skip(str(error))
     folder = tmp_path_factory.mktemp("encoder") / "bge-small-zh"
     assert main(["--from", str(jar), "--output", str(folder)]) == 0

@@ -30,9 +30,8 @@ from pydantic import ValidationError
 
 from gaixie.jobs.corpus.files import check_apart
 from gaixie.jobs.corpus.settings import Csv, Input
-from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.settings import CONFIG, ScoreSettings, load_settings
-from gaixie.udfs.command_line import make_parser, positive, run_command
+from gaixie.udfs.command_line import UserError, make_parser, positive, run_command
 from gaixie.udfs.storage.options import add_config, add_options
 from gaixie.udfs.storage.settings import first_fault
 
@@ -47,9 +46,9 @@ def main(argv: list[str] | None = None) -> int:
     args = _arguments(argv)
     settings = _settings(args)
     if not settings.output:
-        raise JobError("nowhere to write: give --output, or output in the config file")
+        raise UserError("nowhere to write: give --output, or output in the config file")
     if not settings.inputs:
-        raise JobError("nothing to read: give --input, or inputs in the config file")
+        raise UserError("nothing to read: give --input, or inputs in the config file")
     check_apart(settings.output, [source.path for source in settings.inputs])
     from gaixie.jobs.scoring.run import score_corpus  # imported late: it takes a second
 
@@ -65,7 +64,7 @@ def _settings(args: argparse.Namespace) -> ScoreSettings:
         try:
             overrides["inputs"] = [Input(path=args.input, **given)]
         except ValidationError as error:
-            raise JobError(f"--input {args.input}: {first_fault(error, 'origin')}") from error
+            raise UserError(f"--input {args.input}: {first_fault(error, 'origin')}") from error
     encoding = [f"csv.encoding={args.encoding}"] if args.encoding else []
     return load_settings(args.config, overrides, [*encoding, *args.set])
 

@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from gaixie.jobs.corpus.files import local_path
-from gaixie.jobs.errors import JobError
-from gaixie.udfs.command_line import say
+from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import NAME, ManifestError, RunManifest, check_run_id, read_run
 
@@ -43,7 +42,7 @@ def now(timespec: str = "seconds") -> str:
 def read_runs(root: str, cleaned: bool = False) -> list[RunManifest]:
     """Reads the manifests of the published runs under a root, oldest first.
 
-    cleaned: whether to include runs of which only the manifest is left. Raises JobError for a
+    cleaned: whether to include runs of which only the manifest is left. Raises UserError for a
     manifest that cannot be read.
     """
     runs = storage.join(root, "runs")
@@ -60,7 +59,7 @@ def read_runs(root: str, cleaned: bool = False) -> list[RunManifest]:
         with ThreadPoolExecutor(16) as pool:
             found = [manifest for manifest in pool.map(read, names) if manifest]
     except (OSError, ManifestError) as error:
-        raise JobError(str(error)) from error
+        raise UserError(str(error)) from error
     return sorted(found, key=lambda manifest: (manifest.created, manifest.run_id))
 
 
@@ -77,7 +76,7 @@ class RunLock:
         self._run, self._folder, self._number = folder, storage.join(folder, LOCK), 0
 
     def acquire(self, take_over: bool) -> None:
-        """Takes the lock. Raises JobError if another process holds the run."""
+        """Takes the lock. Raises UserError if another process holds the run."""
         locks = self._locks()
         top = max(locks, default=0)
         if top:
@@ -87,33 +86,33 @@ class RunLock:
         try:
             storage.create(self._file(top + 1), content)
         except FileExistsError:
-            raise JobError(f"{self._run}: another process has just taken this run") from None
+            raise UserError(f"{self._run}: another process has just taken this run") from None
         self._number = top + 1
         for number in locks:
             storage.delete(self._file(number))
         self.check()
 
     def check(self) -> None:
-        """Raises JobError if the lock is another's. Call it before any step that cannot be
+        """Raises UserError if the lock is another's. Call it before any step that cannot be
         undone."""
         top = max(self._locks(), default=0)
         if top != self._number:
             who = f"taken over by {self._holder(top)[1]}" if top else "deleted"
-            raise JobError(f"{self._run}: this run was {who}; this process has stopped")
+            raise UserError(f"{self._run}: this run was {who}; this process has stopped")
 
     def release(self) -> None:
-        with suppress(OSError, JobError):
+        with suppress(OSError, UserError):
             if self._number:
                 storage.delete(self._file(self._number))
 
     def _check_gone(self, number: int, take_over: bool) -> None:
-        """Raises JobError unless the process that holds a lock is known or said to be gone."""
+        """Raises UserError unless the process that holds a lock is known or said to be gone."""
         left, name = self._holder(number)
         here = left.get("host") == platform.node()
         if here and left.get("started") and _started(left["process"]) == left["started"]:
-            raise JobError(f"{self._run}: {name}; wait for it, or stop it first")
+            raise UserError(f"{self._run}: {name}; wait for it, or stop it first")
         if not here and not take_over:
-            raise JobError(f"{self._run}: {name}; if that process has ended, give --take-over")
+            raise UserError(f"{self._run}: {name}; if that process has ended, give --take-over")
         gone = f"{name}, has ended: this process takes over" if here else f"taken over from {name}"
         say(f"{self._run}: {gone}")
 
@@ -138,7 +137,7 @@ def held(folder: str, take_over: bool) -> Iterator[RunLock]:
     """Holds the lock of a run's folder; at the end removes it and the empty folders that it made.
 
     take_over: take the lock from a process on another host that the user says is gone. Raises
-    JobError if another process holds the run, or nothing can be written.
+    UserError if another process holds the run, or nothing can be written.
     """
     made: list[Path] = []
     if path := local_path(folder):
@@ -149,7 +148,7 @@ def held(folder: str, take_over: bool) -> Iterator[RunLock]:
         try:
             lock.acquire(take_over)
         except OSError as error:
-            raise JobError(str(error)) from error
+            raise UserError(str(error)) from error
         yield lock
     finally:
         lock.release()

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from gaixie.jobs.errors import JobError
-from gaixie.udfs.command_line import say
+from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.storage import storage
 
 
@@ -26,7 +25,7 @@ class Steps:
 
         deciding: everything that decides the result. by_step: whether each step has its own
         fingerprint, so that a step with a different one runs again. Without by_step, raises
-        JobError if the killed process had other values.
+        UserError if the killed process had other values.
         """
         deciding = json.loads(json.dumps(deciding))
         path = f"{self._folder}/started.json"
@@ -34,7 +33,7 @@ class Steps:
             before = storage.read_json(path).get("deciding", {})
             for change in _changes(before, deciding):
                 if not by_step:
-                    raise JobError(
+                    raise UserError(
                         f"{output}: cannot be resumed: {change}; give the settings it was started "
                         "with, or start over without --resume"
                     )

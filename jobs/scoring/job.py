@@ -10,8 +10,8 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql.types import StructField
 
 from gaixie.jobs.corpus.reading import InputFiles
-from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.settings import ScoreSettings
+from gaixie.udfs.command_line import UserError
 from gaixie.udfs.spark import score_columns
 from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.storage import storage
@@ -29,7 +29,7 @@ class Scorer:
 
 
 def load_scorer(settings: ScoreSettings) -> Scorer:
-    """Loads the metric of a run. Raises JobError if it cannot be loaded."""
+    """Loads the metric of a run. Raises UserError if it cannot be loaded."""
     try:
         with local_copy(None, settings.model) as (_, folder):
             metric = SPScore.load(folder or settings.tier)
@@ -42,7 +42,7 @@ def load_scorer(settings: ScoreSettings) -> Scorer:
             metric.read_from = settings.read_from
         signature = metric.signature(load_segmenter(settings.segmenter))
     except (ValueError, OSError, ImportError) as error:
-        raise JobError(str(error)) from error
+        raise UserError(str(error)) from error
     return Scorer(metric, settings.segmenter, signature)
 
 
@@ -59,7 +59,7 @@ class Job:
     limit: int | None
     """Maximum number of rows to read."""
     check_lock: Callable[[], None]
-    """Raises JobError if another process holds the run; called before each step that deletes or
+    """Raises UserError if another process holds the run; called before each step that deletes or
     publishes."""
 
     @cached_property

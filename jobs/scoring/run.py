@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from gaixie.jobs.corpus.inspection import SMALL_BYTES, find_inputs
 from gaixie.jobs.corpus.publish import held, read_runs
 from gaixie.jobs.corpus.session import begin_session
-from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.settings import ScoreSettings
+from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import NAME, read_run
 
@@ -25,7 +25,7 @@ def score_corpus(
     """Scores the inputs of the settings into one run, and publishes it.
 
     limit: maximum number of rows; resume: keep the finished units of a killed run; take_over: take
-    the run from a process on another host; dry_run: only show what would be done. Raises JobError
+    the run from a process on another host; dry_run: only show what would be done. Raises UserError
     for a mistake of the user's.
     """
     output = str(settings.output)
@@ -57,12 +57,12 @@ def score_corpus(
 
 
 def _is_published(folder: str, settings: ScoreSettings, resume: bool) -> bool:
-    """Tells whether the run is published. Raises JobError if it is not to be resumed."""
+    """Tells whether the run is published. Raises UserError if it is not to be resumed."""
     if not storage.exists(storage.join(folder, NAME)):
         return False
     run_id = folder.rpartition("/")[2]
     if not resume:
-        raise JobError(f"{folder}: run '{run_id}' is published; use another --run-id")
+        raise UserError(f"{folder}: run '{run_id}' is published; use another --run-id")
     print(f"run '{run_id}' is already published: nothing to do ({folder})")
     then, now = read_run(folder).settings, json.loads(settings.model_dump_json())
     # Other versions may lack a setting.

@@ -32,9 +32,8 @@ from gaixie.jobs.corpus.reading import (
 )
 from gaixie.jobs.corpus.session import cores
 from gaixie.jobs.corpus.steps import Steps
-from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.job import Job
-from gaixie.udfs.command_line import say
+from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.spscore.stages import ORIGINS
@@ -119,7 +118,7 @@ class ScoredUnits:
 def score_units(job: Job, resume: bool) -> ScoredUnits:
     """Scores the inputs unit by unit; with resume, only the units that are not finished.
 
-    Raises JobError if the inputs have no rows.
+    Raises UserError if the inputs have no rows.
     """
     units = divide(
         job.inputs, job.settings.unit_mb or max(UNIT_MB, UNIT_MB_A_CORE * cores(job.spark))
@@ -145,7 +144,7 @@ def score_units(job: Job, resume: bool) -> ScoredUnits:
         scored.schemas[job.path(f"{WORK}/{unit.name}")] = StructType.fromJson(done["schema"])
     if not scored.read.total():
         job.delete(WORK)
-        raise JobError(f"{job.settings.inputs[0].path}: no rows, expected at least one")
+        raise UserError(f"{job.settings.inputs[0].path}: no rows, expected at least one")
     return scored
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from gaixie.jobs.corpus import publish
 from gaixie.jobs.corpus.publish import held
-from gaixie.jobs.errors import JobError
+from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage
 
 
@@ -47,7 +47,7 @@ def test_held_inside_the_block_alone(run, tmp_path):
         assert files(run) == ["_lock/000001.json"]
         refusal = rf"^{run}: process {os.getpid()} on \S+, running since .*stop it first"
         for take_over in (False, True):
-            with pytest.raises(JobError, match=refusal), held(run, take_over):
+            with pytest.raises(UserError, match=refusal), held(run, take_over):
                 pass
         lock.check()
     assert files(run) == []
@@ -69,7 +69,7 @@ def test_one_of_many_gets_it(run):
                 done.wait()
                 lock.check()
                 return True
-        except JobError:
+        except UserError:
             done.wait()
             return False
 
@@ -81,7 +81,7 @@ def test_one_of_many_gets_it(run):
 def test_a_dead_process_of_this_host_is_named_and_followed(run, capsys):
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     leave_lock(run, process=process.pid, started=publish._started(process.pid))
-    with pytest.raises(JobError, match="stop it first"), held(run, True):
+    with pytest.raises(UserError, match="stop it first"), held(run, True):
         pass
     process.kill()
     process.communicate()
@@ -93,7 +93,7 @@ def test_a_dead_process_of_this_host_is_named_and_followed(run, capsys):
 
 def test_another_host_is_believed_dead_where_the_user_says_so(run, capsys):
     leave_lock(run, host="far")
-    with pytest.raises(JobError, match=r"on far, .*if that process has ended, give --take-over"):
+    with pytest.raises(UserError, match=r"on far, .*if that process has ended, give --take-over"):
         held(run, False).__enter__()
     with held(run, True) as lock:
         lock.check()
@@ -103,13 +103,13 @@ def test_another_host_is_believed_dead_where_the_user_says_so(run, capsys):
 def test_whoever_loses_it_stops(run):
     with held(run, False) as lock:
         storage.write(f"{run}/_lock/000002.json", storage.read_bytes(f"{run}/_lock/000001.json"))
-        with pytest.raises(JobError, match=rf"was taken over by process {os.getpid()} on"):
+        with pytest.raises(UserError, match=rf"was taken over by process {os.getpid()} on"):
             lock.check()
     assert files(run) == ["_lock/000002.json"]
     storage.delete(run)
     with held(run, False) as lock:
         storage.delete(run)
-        with pytest.raises(JobError, match="this run was deleted; this process has stopped"):
+        with pytest.raises(UserError, match="this run was deleted; this process has stopped"):
             lock.check()
 
 

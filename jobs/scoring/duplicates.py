@@ -47,7 +47,7 @@ def find_duplicates(pairs: DataFrame, count: int, extra: Iterable[StructField]) 
 def _tie(extra: Iterable[StructField]) -> Column:
     """Returns a hash of the extra columns, which decides between rows of one pair."""
     parts = []
-    for field in extra:
+    for field in sorted(extra, key=lambda field: field.name):
         column = column_of(field.name)
         if isinstance(field.dataType, ArrayType | MapType | StructType):
             column = F.to_json(column)  # maps cannot be hashed

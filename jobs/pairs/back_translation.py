@@ -17,7 +17,6 @@ from pyspark.sql import DataFrame
 
 from gaixie.jobs.corpus.settings import Origin, Uri
 from gaixie.jobs.pairs.method import Candidate, FromSentences
-from gaixie.jobs.pairs.pieces import Write
 from gaixie.jobs.pairs.translation import CHINESE, Direction, Translating
 
 if TYPE_CHECKING:
@@ -38,14 +37,7 @@ class ThereAndBack(FromSentences, Translating):
         return self.model, self.model_version or self.digests()
 
     def make(self, build: Build, fit: DataFrame) -> DataFrame:
-        return self.write(build, fit, self.open_writer)
-
-    def open_writer(self) -> Write:
-        return self.candidates
-
-    def candidates(self, sentences: Sequence[str]) -> Iterable[Candidate]:
-        """Yields candidates of each sentence."""
-        raise NotImplementedError
+        return self.write(build, fit)
 
 
 class BackTranslation(ThereAndBack):

@@ -155,7 +155,7 @@ class Llm(FromSentences):
         open_pieces = OPEN_PIECES + self.concurrency // self.piece_sentences
         try:
             size = self.piece_sentences
-            return write_pieces(build, fit, lambda: asking.write, size, on_driver=open_pieces)
+            return write_pieces(build, fit, asking.write, size, on_driver=open_pieces)
         finally:
             asking.threads.shutdown(wait=False, cancel_futures=True)
 

@@ -93,8 +93,6 @@ class Method(Options):
     target_file_mb: float = Field(128, gt=0)
     """size of output files"""
 
-    unit: ClassVar[str] = "sentences"
-    """Name of what is read, used and quarantined."""
     may_be_empty: ClassVar[bool] = False
     """Whether no pair at all is a good result."""
     without_effect: ClassVar[set[str]] = set()
@@ -114,6 +112,11 @@ class Method(Options):
     @property
     def both(self) -> bool:
         return self.directions == "both"
+
+    @property
+    def unit(self) -> str:
+        """Returns the name of what is read, used and quarantined."""
+        return "sentences"
 
     @property
     def alone(self) -> bool:

@@ -19,7 +19,6 @@ from pyspark.sql import DataFrame
 from gaixie.jobs.corpus.settings import Uri
 from gaixie.jobs.pairs.groups import make_groups
 from gaixie.jobs.pairs.method import REPEATED, Candidate, PairsInput
-from gaixie.jobs.pairs.pieces import Write
 from gaixie.jobs.pairs.translation import CHINESE, Direction, Translating
 from gaixie.udfs.text.normalise import normalise
 
@@ -65,6 +64,10 @@ class Parallel(Translating):
         return self
 
     @property
+    def unit(self) -> str:
+        return "sentences" if self.translator else "rows"
+
+    @property
     def alone(self) -> bool:
         return bool(self.translator)
 
@@ -98,7 +101,7 @@ class Parallel(Translating):
 
     def make(self, build: Build, fit: DataFrame) -> DataFrame:
         if self.translator:
-            return self.write(build, fit, self.open_writer, "foreign")
+            return self.write(build, fit, "foreign")
         return make_groups(fit, self.pairs_of, alone=False)
 
     def used(self, build: Build, pairs: DataFrame) -> DataFrame:
@@ -118,13 +121,9 @@ class Parallel(Translating):
             if self.both:
                 yield Candidate(None, paraphrase, source)
 
-    def open_writer(self) -> Write:
-        """Returns the function that translates foreign sentences."""
+    def candidates(self, sentences: Sequence[str]) -> Iterable[Candidate]:
+        """Yields the translation of each foreign sentence."""
         [direction] = self.directions_of_models
-
-        def write(sentences: Sequence[str]) -> Iterable[Candidate]:
-            made = direction.translate(sentences, self.seed)
-            for sentence, (text, reason) in zip(sentences, made, strict=True):
-                yield Candidate(reason, sentence, text)
-
-        return write
+        made = direction.translate(sentences, self.seed)
+        for sentence, (text, reason) in zip(sentences, made, strict=True):
+            yield Candidate(reason, sentence, text)

@@ -52,31 +52,30 @@ earlier candidate.
 def write_pieces(
     build: Build,
     fit: DataFrame,
-    open_writer: Callable[[], Write],
+    write: Write,
     sentences: int,
     reads: str = "source",
     on_driver: int = 0,
 ) -> DataFrame:
     """Returns columns MADE: what a model makes of all fit sentences.
 
-    open_writer: loads the model in the process that writes. sentences: approximate number in a
+    write: loads the model at its first call in a process. sentences: approximate number in a
     piece. reads: what the model gets, the sentence (source) or the foreign one that it belongs to.
     on_driver: pieces that the driver writes at once; 0: the executors write, one on each core.
     """
     sizes = _cut(build, fit, sentences)
     method = build.method
     at_once = on_driver or min(cores(build.spark), MOST)
-    write_here = open_writer() if on_driver else None
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = [row for batch in batches for row in batch.to_pylist()]
-        yield from settle(rows, reads, open_writer(), method).to_batches()
+        yield from settle(rows, reads, write, method).to_batches()
 
     def write_piece(number: int) -> int:
         rows = build.read(f"{build.work}/sentences/file={number // TOGETHER}", SENTENCES)
         rows = rows.where(F.col("piece") == number).select("source", "foreign", "group")
-        if write_here:
-            made = settle(rows.toArrow().to_pylist(), reads, write_here, method)
+        if on_driver:
+            made = settle(rows.toArrow().to_pylist(), reads, write, method)
         else:
             made = rows.coalesce(1).mapInArrow(work, MADE).toArrow().cast(MADE_ARROW)
         build.write_table(f"pieces/{number:06d}.parquet", made)

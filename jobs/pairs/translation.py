@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tempfile
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -20,8 +20,8 @@ from pyspark import SparkContext, SparkFiles
 from pyspark.sql import DataFrame
 from xxhash import xxh3_64_intdigest
 
-from gaixie.jobs.pairs.method import Method
-from gaixie.jobs.pairs.pieces import Write, write_pieces
+from gaixie.jobs.pairs.method import Candidate, Method
+from gaixie.jobs.pairs.pieces import write_pieces
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.meaning.pair_encoder import batches
 from gaixie.udfs.metrics import encoder
@@ -99,12 +99,14 @@ class Translating(Method):
         for direction in self.directions_of_models:
             direction.check()
 
-    def write(
-        self, build: Build, fit: DataFrame, open_writer: Callable[[], Write], reads: str = "source"
-    ) -> DataFrame:
+    def write(self, build: Build, fit: DataFrame, reads: str = "source") -> DataFrame:
         """Lets the executors translate; see write_pieces."""
         share_models(build.spark.sparkContext, self.directions_of_models)
-        return write_pieces(build, fit, open_writer, self.piece_sentences, reads)
+        return write_pieces(build, fit, self.candidates, self.piece_sentences, reads)
+
+    def candidates(self, sentences: Sequence[str]) -> Iterable[Candidate]:
+        """Yields candidates of each sentence."""
+        raise NotImplementedError
 
     def digests(self) -> str:
         """Returns the names and digests of the models."""

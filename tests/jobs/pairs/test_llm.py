@@ -165,7 +165,7 @@ def test_a_killed_job_goes_on_with_the_pieces_that_are_missing(serve, line, tmp_
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     kept = sum(pq.read_metadata(path).num_rows for path in pieces.glob("*.parquet"))
-    assert main(line(server, "--resume", "--take-over")) == 0
+    assert main(line(server, "--resume", "--take-over", "--request-seconds", "5")) == 0
     told = manifest(tmp_path / "made")
     assert (told.quarantine, told.used) == (REASONS, 60)
     assert told.figures["requests"] <= 60 - kept

@@ -6,7 +6,7 @@
   python jobs/build_pairs.py back-translation --input zh.tsv --model m2m100 --pivot ar --output out
   python jobs/build_pairs.py llm --input text.parquet --model qwen \\
       --base-url http://127.0.0.1:8000/v1 --output out
-  python jobs/score_corpus.py --input out --origin-column origin --output scored
+  python jobs/score_corpus.py --input out --output scored
 
   versions          pairs any two Chinese versions of one foreign sentence
   parallel          pairs a human with a machine translation; --translator makes the machine one

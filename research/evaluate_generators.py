@@ -4,11 +4,11 @@
       --output generators
 
 The reviews are a table with columns label (0, 1) and review; the vectors are any word2vec file, as
-gensim's ``Word2Vec(rows of words, sg=1).wv.save_word2vec_format`` writes. The generators PG1, PG2 and PG3
-replace a word by its nearest, second and third nearest word in the vectors. Four networks (MLP,
-CNN, GRU, LSTM) learn sentiment from the reviews and classify the paraphrases of the test part. The
-question is whether a metric predicts which paraphrases still show the sentiment (the paper's
-Table 3). If the script is killed, the same call resumes.
+gensim's ``Word2Vec(rows of words, sg=1).wv.save_word2vec_format`` writes. The generators PG1, PG2
+and PG3 replace a word by its nearest, second and third nearest word in the vectors. Four networks
+(MLP, CNN, GRU, LSTM) learn sentiment from the reviews and classify the paraphrases of the test
+part. The question is whether a metric predicts which paraphrases still show the sentiment (the
+paper's Table 3). If the script is killed, the same call resumes.
 
   OUTPUT/generators.md      scores and correlations with intervals; generators.json has the same
   OUTPUT/trained/*.npy      the probabilities that each training gave for the test part

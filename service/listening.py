@@ -24,7 +24,8 @@ LOADING_SECONDS = 120
 """Seconds after which a worker that loads its models counts as hung."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 OPTIONS = {"server_header": False, "access_log": False, "ws": "none", "timeout_keep_alive": 75}
-"""uvicorn's settings. A proxy keeps idle connections for up to 75 seconds, and closes them first."""
+"""uvicorn's settings. A proxy keeps idle connections for up to 75 seconds, and closes them
+first."""
 
 
 def make_service(

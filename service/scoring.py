@@ -1,4 +1,5 @@
-"""Serves SPScore-zh of sentence pairs over HTTP: POST /v1/score, /v1/score-table, /v1/table-facts."""
+"""Serves SPScore-zh of sentence pairs over HTTP: POST /v1/score, /v1/score-table,
+/v1/table-facts."""
 
 from __future__ import annotations
 

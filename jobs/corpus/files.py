@@ -1,4 +1,5 @@
-"""Finds the files of an input, and names those that are left out; keeps inputs and outputs apart."""
+"""Finds the files of an input, and names those that are left out; keeps inputs and outputs
+apart."""
 
 from __future__ import annotations
 
@@ -163,8 +164,8 @@ def is_data(path: str) -> bool:
 def choose_files(settings: Input, files: list[File]) -> tuple[str, list[File]]:
     """Returns (kind of table, files of it), from the input's settings or the file names.
 
-    .txt counts as TSV, and workbooks count, only if no other name tells a format. Raises UserError if none does, or
-    several.
+    .txt counts as TSV, and workbooks count, only if no other name tells a format. Raises UserError
+    if none does, or several.
     """
     by_kind: dict[str | None, list[File]] = defaultdict(list)
     for file in files:

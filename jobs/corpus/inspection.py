@@ -377,9 +377,8 @@ def _check_columns(source: InputFiles) -> None:
             raise UserError(f"{path}: column '{name}' {fault}")
     left = [n for n in source.schema.names if n not in (*carried, *settings.text_columns)]
     if left and settings.carried is None:
-        say(
-            f"{settings.path}: its columns {', '.join(left[:LISTED])}{', …' * (len(left) > LISTED)} are not read"
-        )
+        names = ", ".join(left[:LISTED]) + ", …" * (len(left) > LISTED)
+        say(f"{settings.path}: its columns {names} are not read")
 
 
 def _check_origins(spark: SparkSession, source: InputFiles) -> None:

@@ -43,7 +43,8 @@ def parse(answer: str, source: str) -> str | None:
 
 
 def judged(source: str, answer: str | None, ending: str | None) -> tuple[str | None, str | None]:
-    """Returns (reason, paraphrase) of an answer; no reason means a pair, as far as can be told here.
+    """Returns (reason, paraphrase) of an answer; no reason means a pair, as far as can be told
+    here.
 
     ending: the endpoint's finish_reason, such as stop, length or content_filter.
     """

@@ -41,7 +41,8 @@ MOST = 512
 SENTENCES = "reason string, source string, foreign string, group string, piece long, file int"
 
 Write = Callable[[Sequence[str]], Iterable[Candidate]]
-"""Returns at least one candidate of each sentence, in any order; the sentences are fit and distinct.
+"""Returns at least one candidate of each sentence, in any order; the sentences are fit and
+distinct.
 
 If no candidate makes a pair, the sentence goes to quarantine under the reason of its first one.
 Settling finds candidates that are too short, too long, without Han, or equal to the sentence or an

@@ -261,7 +261,7 @@ def _manifest(
         },
         counts=by_split,
         quantiles={o: {s: quantile(of, s) for s in QUANTILES} for o, of in bins.items()},
-        judgements={int(stage): of.to_dict() for stage, of in means.iterrows()},
+        judgements={int(n): means.loc[n].to_dict() for n in means.index.to_numpy()},
         files=[],
     )
 

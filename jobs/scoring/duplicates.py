@@ -58,8 +58,8 @@ def _tie(extra: Iterable[StructField]) -> Column:
 def leave_out(pairs: DataFrame, left_out: DataFrame, count: int) -> DataFrame:
     """Returns pairs without the rows whose row_key is in left_out; the rest stays where it is read.
 
-    count: rows of left_out. Every executor gets their keys; if there are more than MAX_BROADCAST, it
-    gets one bit for each row of pairs instead, 0.13 GB for a billion, in bitmaps of 4 kB.
+    count: rows of left_out. Every executor gets their keys; if there are more than MAX_BROADCAST,
+    it gets one bit for each row of pairs instead, 0.13 GB for a billion, in bitmaps of 4 kB.
     """
     if count <= MAX_BROADCAST:
         return pairs.join(F.broadcast(left_out.select("row_key")), "row_key", "left_anti")

@@ -1,4 +1,5 @@
-"""Prepares a scoring run: takes its lock, starts Spark, finds the inputs. steps.py does the rest."""
+"""Prepares a scoring run: takes its lock, starts Spark, finds the inputs. steps.py does the
+rest."""
 
 from __future__ import annotations
 

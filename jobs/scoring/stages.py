@@ -2,8 +2,8 @@
 
 The rule of a stage is in gaixie.udfs.spscore.stages. Its cut points are the scores that the
 settings give, or quantiles of the origin's pairs in this run: of its distinct scored pairs whose
-judged meaning is at least min_meaning. They come from counts in bins of a ten-thousandth, so they do
-not depend on units, machines or order.
+judged meaning is at least min_meaning. They come from counts in bins of a ten-thousandth, so they
+do not depend on units, machines or order.
 """
 
 from __future__ import annotations

@@ -48,8 +48,8 @@ def check_output(output: str, overwrite: bool) -> None:
 def find_sentences(path: str, columns: list[str], gold: bool) -> tuple[Form, list[list[Part]]]:
     """Finds the files of a corpus: (their form, their parts in groups, each for a task).
 
-    gold: whether they are lines of word/tag. Raises UserError for a missing file, an unknown format,
-    or columns that are missing or no text.
+    gold: whether they are lines of word/tag. Raises UserError for a missing file, an unknown
+    format, or columns that are missing or no text.
     """
     files, _ = find_files(path)
     if not files:

@@ -5,9 +5,9 @@
     python research/benchmarks/compare_commits.py ../before . --only demo
 
 Each checkout runs the demo, scores pairs of translations, and trains a few steps, in its own
-folder. Text and counts must be equal, other numbers equal within 1e-6. Stages begin at given scores,
-so that they do not depend on a default. Exit codes: 0 all equal, 1 something differs (the script
-names each difference).
+folder. Text and counts must be equal, other numbers equal within 1e-6. Stages begin at given
+scores, so that they do not depend on a default. Exit codes: 0 all equal, 1 something differs (the
+script names each difference).
 """
 
 from __future__ import annotations

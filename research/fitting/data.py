@@ -1,8 +1,8 @@
 """What SPScore-zh is fitted on: rated pairs, human scores, written groups, and negatives.
 
 Each kind is read by one function that returns ``Rows``. To add a table of rated pairs, with its
-weight and, by its rater, its offset, list it in conf/spscore.yaml. To add another kind of rows, write
-such a function, and name it in ``recipe.read_material``.
+weight and, by its rater, its offset, list it in conf/spscore.yaml. To add another kind of rows,
+write such a function, and name it in ``recipe.read_material``.
 """
 
 from __future__ import annotations

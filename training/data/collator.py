@@ -24,8 +24,9 @@ class Collator:
     """Encodes pairs as int64 tensors of shape (pairs, longest), padded on the right.
 
     labels: the token that a model must predict at each place, IGNORED elsewhere. A causal model
-    reads the prompt (training/modeling/prompt.py) and the paraphrase in input_ids; a sequence-to-sequence
-    model reads the source in input_ids and the labels, moved by one place, in decoder_input_ids.
+    reads the prompt (training/modeling/prompt.py) and the paraphrase in input_ids; a
+    sequence-to-sequence model reads the source in input_ids and the labels, moved by one place, in
+    decoder_input_ids.
 
     start: the token that a decoder begins with; None for a causal model. codes: Data.codes.
     max_length: tokens of a sentence; the rest is cut off.

@@ -1,6 +1,7 @@
 """Writes the card of a trained model: README.md as a hub reads it, and training.json.
 
-The card and training.json name no paths: data by its run or release and the SHA-256 of its manifest.
+The card and training.json name no paths: data by its run or release and the SHA-256 of its
+manifest.
 """
 
 from __future__ import annotations

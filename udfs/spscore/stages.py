@@ -25,8 +25,8 @@ DEFAULT_QUANTILES = {
     "llm": (0.4, 0.6, 0.8),
     "human": (0.4, 0.6, 0.8),
 }
-"""Where stages 1, 2 and 3 begin in a run, unless conf/score.yaml says otherwise: of the origin's pairs
-whose meaning is at least DEFAULT_MIN_MEANING, this share scores lower.
+"""Where stages 1, 2 and 3 begin in a run, unless conf/score.yaml says otherwise: of the origin's
+pairs whose meaning is at least DEFAULT_MIN_MEANING, this share scores lower.
 
 Of WMT's translations this keeps 58 %, in three stages of about equal size. The paper keeps 52 % of
 the parallel pairs (8.9 of 17 million) and 41 % of the others (0.55 of 1.34 million)."""

@@ -73,8 +73,8 @@ COMMON = frozenset(
     "心多天而能好都然没日于起还发成事只作当想看文无开手十用主行方又如前所本见经头面公同三已老从动两长"
     "這個來國說們為時會著過對裡後麼沒於還發當無開經頭從動兩長學機關與"
 )
-"""Frequent characters, of which a fifth or more of Chinese text consists; hardly one is left if a text is
-decoded as if it had another encoding."""
+"""Frequent characters, of which a fifth or more of Chinese text consists; hardly one is left if a
+text is decoded as if it had another encoding."""
 
 
 def likely_encoding(data: bytes) -> str | None:
@@ -123,7 +123,8 @@ class Delimited:
         return self.records(0)
 
     def header(self) -> list[str]:
-        """Returns the names of the first record, as they are written; none if there is no record."""
+        """Returns the names of the first record, as they are written; none if there is no
+        record."""
         first: Record = next(self.records(0), (0, [], ""))
         return [name.strip() for name in first[1]]
 
@@ -246,7 +247,8 @@ def _members(value: Any, texts: tuple[str, ...]) -> dict[str, str | None]:
 
 
 def whole(text: str) -> str:
-    """Returns a text with UNDECODABLE for each half of a surrogate pair, which UTF-8 cannot hold."""
+    """Returns a text with UNDECODABLE for each half of a surrogate pair, which UTF-8 cannot
+    hold."""
     if text.isascii():
         return text
     try:

@@ -53,16 +53,16 @@ syllables, or of old scripts.
 
 
 INVISIBLE = (
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
-    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 """Default_Ignorable_Code_Point of DerivedCoreProperties.txt, Unicode 15 and 16, as a pattern."""
 _IN_EMOJI = "\u200d\ufe0f\U000e0020-\U000e007f"
 """Of these, the joiner, the emoji style and the tags of flags may belong to an emoji sequence."""
 _PICTURE = (
-    "[\u00a9\u00ae\u2194-\u21aa\u231a\u231b\u2328\u23cf-\u23fa\u25aa-\u27bf\u2934\u2935\u2b05-\u2b55"
-    "\u3030\u303d\U0001f000-\U0001f0ff\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff]"
+    "[\u00a9\u00ae\u2194-\u21aa\u231a\u231b\u2328\u23cf-\u23fa\u25aa-\u27bf\u2934\u2935"
+    "\u2b05-\u2b55\u3030\u303d\U0001f000-\U0001f0ff\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff]"
 )
 """Blocks with Unicode's pictographs, as far as NFKC does not change them."""
 _STYLED = rf"{_PICTURE}[\ufe0f\U000e0020-\U000e007f]*"

@@ -137,8 +137,8 @@ class Clustering:
         counts = self.build.steps.once("groups", lambda: self._write_groups(kept, edges))
         self.build.figures |= counts
         groups = self.build.read(f"{self.build.work}/groups")
-        links = self.build.read(f"{self.build.work}/links").groupBy("component")
-        links = links.agg(F.collect_list(F.struct("a", "b")).alias("edges"))
+        links = self.build.read(f"{self.build.work}/links")
+        links = links.groupBy("component").agg(F.collect_list(F.struct("a", "b")).alias("edges"))
         columns = F.collect_list(F.struct("node", "id", "text", "cluster", "new"))
         sentences = kept.join(groups, "node").groupBy("component").agg(columns.alias("sentences"))
         linking = Linking(

@@ -35,7 +35,7 @@ Unit: 0 to 100. A corpus score comes from summed counts, not from the mean of it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +46,8 @@ from gaixie.udfs.metrics.metric import Metric, Pairs, ratio, signature
 from gaixie.udfs.metrics.words import lower_words
 
 ORDERS = (1, 2, 3, 4)
+Deletion = Literal["precision", "f1"]
+DELETIONS = get_args(Deletion)
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class SARI(Metric):
     """SARI against all references of a row. segmenter: for zh-word, see text.segmenters."""
 
     tokenize: Literal["char", "zh-word", "13a"] = "char"
-    deletion: Literal["precision", "f1"] = "f1"
+    deletion: Deletion = "f1"
     segmenter: str = "jieba"
 
     name = "sari"

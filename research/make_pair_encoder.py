@@ -24,8 +24,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.meaning.pair_encoder import (
@@ -122,7 +124,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("make_pair_encoder.py", __doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def command(work, help_text: str, *places: tuple[str, type]):
+    def command(work, help_text: str, *places: tuple[str, Callable[[str], Any]]):
         made = commands.add_parser(work.__name__, help=help_text)
         made.set_defaults(work=work)
         for name, kind in places:

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -23,7 +24,12 @@ from gaixie.udfs.command_line import say
 LOADING_SECONDS = 120
 """Seconds after which a worker that loads its models counts as hung."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-OPTIONS = {"server_header": False, "access_log": False, "ws": "none", "timeout_keep_alive": 75}
+OPTIONS: dict[str, Any] = {
+    "server_header": False,
+    "access_log": False,
+    "ws": "none",
+    "timeout_keep_alive": 75,
+}
 """uvicorn's settings. A proxy keeps idle connections for up to 75 seconds, and closes them
 first."""
 

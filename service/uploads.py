@@ -91,7 +91,8 @@ def read_upload(
     for name in header:
         if name in ADDED or header.count(name) > 1:
             raise HTTPException(422, f"column {name}: the answer has another one of this name")
-    rows, malformed = [], []
+    rows: list[tuple[str | None, ...]] = []
+    malformed: list[str | None] = []
     for batch in batches:
         rows += zip(*(column.to_pylist() for column in batch.columns[: len(header)]), strict=True)
         malformed += batch.column(MALFORMED_LINE).to_pylist()

@@ -37,9 +37,9 @@ from gaixie.udfs.paraphrase.paraphraser import DEGREES, Paraphraser, Wanted
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage.options import add_command, options_of
 from gaixie.udfs.storage.progress import Progress
+from gaixie.udfs.storage.tables import STANDARD
 from gaixie.udfs.storage.text_tables import (
     READ,
-    STANDARD,
     WRITTEN,
     check_extension,
     count_rows,

@@ -53,9 +53,9 @@ def score(
         data, source = _paired(data, source), "source"
     if isinstance(data, (list, tuple, zip)) or type(data).__name__ == "generator":
         rows = _rows(data, source, paraphrase)
-        names = (source, paraphrase) if rows and source in rows[0] else COLUMNS
-        texts = [_strings([row[name] for row in rows], name) for name in names]
-        judged = _judge(*texts, tier).to_pylist()
+        sides = (source, paraphrase) if rows and source in rows[0] else COLUMNS
+        texts = [_strings([row[name] for row in rows], name) for name in sides]
+        judged = _judge(texts, tier).to_pylist()
         return [{**row, **judgements} for row, judgements in zip(rows, judged, strict=True)]
     is_pandas = _library(data) == "pandas" and hasattr(data, "columns")
     table = data if is_pandas else _arrow(data)
@@ -67,7 +67,7 @@ def score(
         texts.append(_strings(table[name], name))
     if taken := [name for name in OUTPUTS if name in names]:
         raise ValueError(f"column {taken[0]!r} already exists: drop or rename it")
-    return _joined(data, table, _judge(*texts, tier))
+    return _joined(data, table, _judge(texts, tier))
 
 
 def paraphrase(
@@ -103,8 +103,10 @@ def _paraphraser() -> Paraphraser:
     return Paraphraser.load()
 
 
-def _judge(source: pa.Array, paraphrase: pa.Array, tier: str) -> pa.Table:
-    """Returns the judgements as float32 Arrow columns, null if either sentence is null."""
+def _judge(texts: Sequence[pa.Array], tier: str) -> pa.Table:
+    """Returns the judgements of [sources, paraphrases] as float32 Arrow columns, null if either
+    sentence is null."""
+    source, paraphrase = texts
     outputs = _metric(tier).outputs(source, paraphrase)
     columns = [pa.array(column, pa.float32(), from_pandas=True) for column in outputs.T.copy()]
     return pa.table(columns, names=list(OUTPUTS))

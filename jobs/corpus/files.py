@@ -173,8 +173,8 @@ def choose_files(settings: Input, files: list[File]) -> tuple[str, list[File]]:
     if kind := settings.format:
         silent = [*by_kind.get(None, ()), *by_kind.get("txt", ())]
         return kind, by_kind.get(kind) or silent or files
-    for kind, read_as in (("txt", "tsv"), ("xlsx", "xlsx")):
-        files_of_kind = by_kind.pop(kind, [])
+    for vague, read_as in (("txt", "tsv"), ("xlsx", "xlsx")):
+        files_of_kind = by_kind.pop(vague, [])
         if files_of_kind and by_kind.keys() <= {None}:
             return read_as, files_of_kind
     kinds = sorted(kind for kind in by_kind if kind)

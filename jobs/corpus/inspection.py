@@ -32,7 +32,7 @@ from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.spscore.stages import ORIGINS
 from gaixie.udfs.storage import tables
-from gaixie.udfs.storage.records import likely_encoding
+from gaixie.udfs.storage.records import UNDECODABLE, likely_encoding
 from gaixie.udfs.storage.storage import File, spark_uri
 from gaixie.udfs.storage.tables import MALFORMED_LINE, Footer, Scan, TableError, opened, read_footer
 
@@ -137,7 +137,7 @@ def _check_names(names: list[str], path: str, source: InputFiles) -> None:
             there = ", ".join(names)
             if not "".join(names).isprintable():
                 raise UserError(f"{path}: no column '{wanted}'; it looks like a binary file")
-            hint = f"; {GIVE_ENCODING}" if tables.UNDECODABLE in there else ""
+            hint = f"; {GIVE_ENCODING}" if UNDECODABLE in there else ""
             option = f"; {options[wanted]} names another" if wanted in options else ""
             raise UserError(f"{path}: no column '{wanted}', it has: {there}{hint or option}")
     if settings.license and any(name.lower() == LICENSE for name in names):
@@ -390,11 +390,11 @@ def _check_origins(spark: SparkSession, source: InputFiles) -> None:
             raise _unknown_origin(shown(file.uri), name, value)
     if name in source.folder_names:
         return
-    path = F.col("_metadata.file_path") if not source.in_python else F.lit("")
+    file_path = F.col("_metadata.file_path") if not source.in_python else F.lit("")
     rows = rows_of(spark, source, source.files)
     origin = column(name).cast("string").alias("origin")
     known = origin.isNotNull() & origin.isin(*ORIGINS)
-    unknown = rows.where(~known).select(F.min(F.struct(path.alias("path"), origin)))
+    unknown = rows.where(~known).select(F.min(F.struct(file_path.alias("path"), origin)))
     [[first]] = unknown.collect()
     if first is not None:
         path = shown(unquote(first.path)) or source.settings.path

@@ -27,6 +27,7 @@ from gaixie.udfs.command_line import UserError
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage import tables
+from gaixie.udfs.storage.records import UNDECODABLE
 from gaixie.udfs.storage.storage import File, link_to, spark_uri
 from gaixie.udfs.storage.tables import (
     MALFORMED_LINE,
@@ -254,6 +255,6 @@ def _read_all(file: File, form: Form) -> None:
 def line_fault() -> Column:
     """Returns the quarantine reason of a malformed line; null for any other row."""
     line = F.col(MALFORMED_LINE)
-    broken = F.contains(line, F.lit(tables.UNDECODABLE))
+    broken = F.contains(line, F.lit(UNDECODABLE))
     reason = F.when(broken, F.lit("undecodable")).otherwise(F.lit(MALFORMED))
     return F.when(line.isNotNull(), reason)

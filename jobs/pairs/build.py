@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from math import ceil
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -42,7 +42,7 @@ from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import NAME, PairsManifest
 from gaixie.udfs.storage.tables import MALFORMED_LINE
 
-TABLES = ("pairs", "quarantine", "clusters")
+TABLES: tuple[Literal["pairs", "quarantine", "clusters"], ...] = ("pairs", "quarantine", "clusters")
 """Tables that an output may hold; only the method cluster has the last one."""
 
 TRIED = 100

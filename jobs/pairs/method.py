@@ -54,7 +54,7 @@ class PairsInput(Input):
     def of(cls, method: Method, source: str, paraphrase: str, **given: Any) -> Self:
         """Returns the input of a method, given its columns."""
         given |= {"format": method.format, "csv": method.csv, "origin": method.origin}
-        columns = {"source_column": source, "paraphrase_column": paraphrase}
+        columns: dict[str, Any] = {"source_column": source, "paraphrase_column": paraphrase}
         return cls(path=method.input or "", **columns, **given)
 
     @property

@@ -78,8 +78,14 @@ def run(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
         scored = write_scored(job, units, pairs, stages)
         quarantine = write_quarantine(job, units)
     with step("report"):
-        schemas = {"scored": scored, "quarantine": quarantine}
-        manifest = account(job, units.read, left_out, stages, schemas, earlier_runs)
+        manifest = account(
+            job,
+            units.read,
+            left_out,
+            stages,
+            {"scored": scored, "quarantine": quarantine},
+            earlier_runs,
+        )
         examples = pick_examples(job, manifest.stages)
     manifest = manifest.model_copy(update={"seconds": seconds})
     storage.write(job.path(REPORT), report_page(manifest, job.folder, examples))

@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -155,11 +155,11 @@ def network_of(packed: Packed) -> BertModel:
     from transformers import BertConfig
 
     sizes, special = packed.sizes, packed.unigram.special
+    given: dict[str, Any] = {f"{name}_token_id": special[name] for name in ("bos", "eos", "pad")}
     config = BertConfig(
-        **sizes,
+        **sizes | given,
         hidden_act="gelu",
         layer_norm_eps=round(packed.epsilon, 15),  # float32 of 1e-12
-        **{f"{name}_token_id": special[name] for name in ("bos", "eos", "pad")},
     )
 
     def weights(name: str, shape: torch.Size) -> torch.Tensor:

@@ -106,7 +106,8 @@ class Curriculum(TrainerCallback):
         if limit is not None and self.seconds() >= limit:
             control.should_evaluate = True
 
-    def on_log(self, args, state, control, logs: dict[str, float], **_: Any) -> None:
+    def on_log(self, args, state, control, **more: Any) -> None:
+        logs: dict[str, float] = more["logs"]
         if "loss" not in logs:
             return
         if not math.isfinite(logs["loss"]):
@@ -120,7 +121,7 @@ class Curriculum(TrainerCallback):
         names = ("loss", "learning_rate", "grad_norm")
         self._append("log.jsonl", state, {name: logs[name] for name in names if name in logs})
 
-    def on_evaluate(self, args, state, control, metrics: dict[str, float], **_: Any) -> None:
+    def on_evaluate(self, args, state, control, **_: Any) -> None:
         decision = decide(self.settings, self.stage, state.log_history)
         assert decision is not None
         if decision.improved:
@@ -173,19 +174,19 @@ class Checkpoints(TrainerCallback):
             return
         (self.folder / f"checkpoint-{state.global_step}" / COMPLETE).touch()
         if self.mirror and (self._upload is None or self._upload.done()):
-            self._upload = self._thread.submit(self._send)
+            self._upload = self._thread.submit(self._send, self.mirror)
 
-    def _send(self) -> None:
-        """Makes the store hold the newest whole checkpoint, and the one with the best weights."""
+    def _send(self, mirror: str) -> None:
+        """Makes the mirror hold the newest whole checkpoint, and the one with the best weights."""
         try:
             wanted = {path.name for path in checkpoints(self.folder)}
-            there = {name for name in storage.children(self.mirror) if name != "model"}
+            there = {name for name in storage.children(mirror) if name != "model"}
             for name in sorted(wanted, key=_step_of):
-                if not storage.exists(storage.join(self.mirror, name, COMPLETE)):
-                    send_folder(self.folder / name, storage.join(self.mirror, name))
+                if not storage.exists(storage.join(mirror, name, COMPLETE)):
+                    send_folder(self.folder / name, storage.join(mirror, name))
             for name in there - wanted:
-                storage.delete(storage.join(self.mirror, name, COMPLETE))
-                storage.delete(storage.join(self.mirror, name))
+                storage.delete(storage.join(mirror, name, COMPLETE))
+                storage.delete(storage.join(mirror, name))
         except OSError as error:
             say(f"mirror: {error}; trying again with the next checkpoint")
 

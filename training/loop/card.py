@@ -116,14 +116,16 @@ def write_card(about: About) -> None:
     facts = json.loads(path.read_text("utf-8"))
     figures = _figures(about.evaluation, about.model) if about.evaluation else None
     base_model = about.base_model or facts["base_model"]
+    head: dict[str, Any] = license_head(about.license) if about.license else {}
+    if figures:
+        head |= {"model_name": about.title, "eval_results": figures["results"]}
     data = ModelCardData(
         language=["zh"],
         library_name="transformers",
         tags=["paraphrase", "chinese", "gaixie", "spscore-zh"],
         base_model=base_model,
         datasets=about.dataset or None,
-        **(license_head(about.license) if about.license else {}),
-        **({"model_name": about.title, "eval_results": figures["results"]} if figures else {}),
+        **head,
     )
     values = {"about": about, "facts": facts, "figures": figures, "base_model": base_model}
     card = ModelCard.from_template(data, template_path=str(TEMPLATE), **values)

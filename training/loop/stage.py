@@ -126,6 +126,8 @@ class StageTrainer(Trainer):
         """Returns the batches of all steps of the stage, as one epoch of Trainer's."""
         args, data = self.args, self.train_dataset
         assert isinstance(data, PairFile)
+        if args.output_dir is None:
+            raise ValueError("the training arguments have no output_dir")
         stage = int(Path(args.output_dir).name.rpartition("-")[2])
         seed = [self.settings.seed, stage]
         sampler = LikeLengths(lengths(data.table), self.settings.batch.pairs, args.max_steps, seed)

@@ -66,7 +66,7 @@ def _kept(
         tokens[index] for index, times in counts.items() if times >= least and index in tokens
     }
     wanted |= {token for token in alphabet if token in ids}
-    parts = defaultdict(list)
+    parts: defaultdict[str, list[str]] = defaultdict(list)
     for pair in _merges(given):
         parts["".join(pair)].extend(pair)
     todo = [*wanted]
@@ -74,9 +74,9 @@ def _kept(
         new = {*parts[todo.pop()]} - wanted
         wanted |= new
         todo += new
-    added = {one["content"]: one["id"] for one in given["added_tokens"]}
+    known = ids | {one["content"]: one["id"] for one in given["added_tokens"]}
     every = {token: ids[token] for token in wanted}
-    every |= {token: added.get(token, ids.get(token)) for token in special}
+    every |= {token: known[token] for token in special}
     return sorted((index, token) for token, index in every.items())
 
 

@@ -126,7 +126,7 @@ def patterns(settings: EntitySettings) -> dict[str, str]:
     }
 
 
-_MARKS = {
+_MARKS: dict[Kind, tuple[str, ...]] = {
     "title": ("《》",),
     "quote": ("“”", "‘’", "「」", "『』", '""'),
     "note": ("()", "[]", "【】", "〔〕"),

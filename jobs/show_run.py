@@ -57,6 +57,10 @@ def main(argv: list[str] | None = None) -> int:
     add("--host", default="127.0.0.1", help="with --serve (%(default)s)")
     add("--port", type=int, default=8000, help="with --serve (%(default)s; 0: any free port)")
     args = parser.parse_args(argv)
+    if args.run_id and args.release:
+        raise UserError("expected --run-id or --release, not both")
+    if args.release and not args.serve:
+        raise UserError("--release: expected --serve")
     try:
         folder = find_folder(args.root, args.run_id, args.release)
         if folder is None:

@@ -287,7 +287,7 @@ def _inspect_text(spark: SparkSession, source: InputFiles) -> None:
     if source.settings.origin_column and source.settings.origin_column not in source.folder_names:
         known = source.settings.origin_column, ORIGINS
     scans = _scans(spark, source, known)
-    if source.format == "csv":
+    if source.format in ("csv", "tsv"):
         source.whole = {file.uri for file, parts in scans.items() if _open(parts)}
         again = [f for f in source.files if f.uri in source.whole and len(scans[f]) > 1]
         scans |= _scans(spark, replace(source, files=again), known) if again else {}

@@ -177,7 +177,7 @@ def rows_of(spark: SparkSession, source: InputFiles, files: list[File]) -> DataF
 
 def tasks(spark: SparkSession, count: int) -> DataFrame:
     """Returns a table of the numbers of tasks, each in its own partition."""
-    return spark.range(0, count, 1, count)
+    return spark.range(0, count, 1, max(count, 1))
 
 
 def numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
@@ -198,8 +198,9 @@ def parts_of(
         link, cost = link_to(file.uri), file.size
         parts = [Part(file.uri, link=link)]
         if form.kind == "parquet":
-            count = max(row_groups[file.uri], 1)
-            parts, cost = [Part(file.uri, k, k + 1, link) for k in range(count)], cost // count
+            count = row_groups[file.uri]
+            parts = [Part(file.uri, k, k + 1, link) for k in range(count)]
+            cost //= max(count, 1)
         elif file.size > PART_BYTES and file.uri not in whole and is_divisible(form, file.uri):
             places = [*range(0, file.size, PART_BYTES), None]
             parts = [Part(file.uri, a or 0, b, link) for a, b in pairwise(places)]

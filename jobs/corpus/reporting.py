@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import io
 from collections.abc import Iterable, Sequence
 
 from rich import box
@@ -20,4 +20,6 @@ def print_table(
         table.add_column(name, footer, justify="right" if number else "left", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    Console(file=sys.stdout, width=1_000, highlight=False, markup=False).print(table)
+    with io.StringIO() as text:  # rich would end the process if nobody reads its output
+        Console(file=text, width=1_000, highlight=False, markup=False).print(table)
+        print(text.getvalue(), end="")

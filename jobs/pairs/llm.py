@@ -137,6 +137,9 @@ class Llm(FromSentences):
         digest = hashlib.sha256(self._template.read_bytes()).hexdigest()
         return super().parameters() | {"prompt_sha256": digest}
 
+    def deciding(self) -> dict[str, Any]:
+        return super().deciding() | {"prompt_sha256": self.parameters()["prompt_sha256"]}
+
     def lineage(self) -> tuple[str | None, str | None]:
         return self.model, self.model_version
 

@@ -18,13 +18,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from gaixie.jobs.corpus.accounts import data_files
 from gaixie.jobs.corpus.parquet import PARQUET
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.session import cores
 from gaixie.jobs.pairs.build import Build
 from gaixie.jobs.pairs.groups import MADE, MADE_ARROW, distinct_sentences, make_groups
 from gaixie.jobs.pairs.method import REPEATED, Candidate, Method
-from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.text.normalise import normalise, normalise_column
 from gaixie.udfs.text.validate import REASONS, quarantine_reasons
@@ -82,7 +82,7 @@ def write_pieces(
         build.write_table(f"pieces/{number:06d}.parquet", made)
         return sizes[number]
 
-    files = storage.list_files(f"{build.work}/pieces")
+    files = data_files(f"{build.work}/pieces")  # not what a killed process left half written
     done = {int(PurePosixPath(file.uri).stem) for file in files}
     missing = [number for number in sizes if number not in done]
     total, left = sum(sizes.values()), sum(sizes[number] for number in missing)

@@ -281,6 +281,8 @@ def publish(build: Build, manifest: ReleaseManifest, duplicates: Pairs) -> None:
             f"{path}: another process published release '{manifest.version}' in the meantime; "
             "this one was deleted"
         ) from None
+    if not build.request.no_latest:
+        store.set_latest(root, manifest.version)
     _print_counts(build, duplicates)
     for split in manifest.counts:
         print(f"{split}: {manifest.pairs_of(split):,} pairs")
@@ -290,7 +292,6 @@ def publish(build: Build, manifest: ReleaseManifest, duplicates: Pairs) -> None:
     print(f"manifest: {path}")
     print(f"card: {build.folder}/README.md")
     if not build.request.no_latest:
-        store.set_latest(root, manifest.version)
         print(f"{store.latest_of(root)}: {manifest.version}")
 
 

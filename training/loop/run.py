@@ -118,7 +118,7 @@ class Run:
             self._fetch(self.settings.mirror)
         path = self.output / "settings.yaml"
         identity = self.settings.identity() | {
-            "data": self.corpus.digest,
+            "corpus": self.corpus.digest,
             "tokenizer": tokens_digest(self.tokenizer),
         }
         if path.exists():

@@ -51,11 +51,12 @@ def lines_of(
     """Yields the lines of a file that begin between two places in bytes, with their line ends.
 
     Undecodable bytes become UNDECODABLE. start and end are only for encodings in which a line ends
-    with the byte of ASCII: see is_wide.
+    with the byte of ASCII: see is_wide. Of any other file, the first part has all lines.
     """
     head = file.peek()
     if is_wide(encoding) or (b"\r" in head and b"\n" not in head):  # from an old Mac
-        yield from io.TextIOWrapper(file, encoding, "mark", newline=None)
+        if not start:
+            yield from io.TextIOWrapper(file, encoding, "mark", newline=None)
         return
     place = max(start - 1, 0)
     if start:
@@ -164,8 +165,10 @@ class Delimited:
 
         def more() -> Iterator[str]:
             yield line
-            while len(taken) < FIELD_LINES and (following := self._next()) is not None:
-                self.open_quotes = True
+            while len(taken) < FIELD_LINES:
+                self.open_quotes = True  # also where the rest lies in another part of the file
+                if (following := self._next()) is None:
+                    return
                 taken.append(following)
                 yield following
 

@@ -96,6 +96,27 @@ def test_parts_of_a_file_are_the_file(tmp_path_factory, lines, size):
     assert sum(found.rows for found in scans) == len(rows_of(path))
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8"])
+def test_the_first_part_has_all_lines_of_a_file_that_cannot_be_divided(encoding, tmp_path):
+    """UTF-16 says so only by its mark; lines that end in a carriage return, by the first of them."""
+    path, rows = tmp_path / "pairs.tsv", [f"{A}{n}\t{B}" for n in range(50)]
+    end = "\n" if encoding == "utf-16" else "\r"
+    text = end.join(["source\tparaphrase", *rows, ""])
+    path.write_bytes(text.encode(encoding))
+    half = path.stat().st_size // 2
+    first, second = (rows_of(path, part=Part(str(path), *at)) for at in ((0, half), (half, None)))
+    assert [row["source"] for row in first] == [row.split("\t")[0] for row in rows]
+    assert second == []
+
+
+def test_a_quote_is_open_at_the_end_of_a_part(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_text('source,paraphrase\n"甲\n乙",丙\n', "utf-8")
+    cut = path.read_bytes().index("乙".encode())
+    parts = [Part(str(path), 0, cut), Part(str(path), cut, None)]
+    assert scan(parts[0], Form("csv")).open_quotes
+
+
 def test_columns_without_a_name(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("source,paraphrase,,\n甲,乙,,\n丙,丁\n戊,己,,x\n", "utf-8")

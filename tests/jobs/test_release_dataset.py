@@ -586,7 +586,7 @@ def in_store(store, root, jars) -> str:
 def test_a_reader_may_not_release(in_store, store, monkeypatch):
     for name, value in store.environment("reader").items():
         monkeypatch.setenv(name, value)
-    done = release(in_store, "--runs", "a", "--version", "1.1", "--license", "MIT")
+    done = end(start(in_store, "--runs", "a", "--version", "1.1", *GIVEN))
     assert "releases/1.1/build-" in done.error
     assert "access denied" in done.error
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")

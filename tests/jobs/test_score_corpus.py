@@ -387,10 +387,8 @@ def test_output_files_show_neither_the_inputs_nor_a_shuffle(score, grow, tmp_pat
             monkeypatch.setattr(writing, "MIN_UNSHUFFLED", 0)
         given = ("--input", tmp_path / name, "--origin-column", "origin")
         given += ("--target-file-mb", target)
-        given += (
-            "--set",
-            "cuts.llm={scores: [0, 0, 0], min_meaning: 0}",
-        )  # puts a whole origin into one stage
+        for origin in ORIGINS:  # puts a whole origin into one stage
+            given += ("--set", f"cuts.{origin}={{scores: [0, 0, 0], min_meaning: 0}}")
         runs.append(score(tmp_path / "out", *given, run_id=run_id))
         assert runs[-1].code == 0, runs[-1].stderr
         assert len(calls) == (run_id == "unshuffled")

@@ -1,4 +1,4 @@
-"""Serves the pairs of a run or release over HTTP: GET /v1/run and the paths below it."""
+"""Serves the pairs of a run or release over HTTP, by the paths below /v1/run."""
 
 from __future__ import annotations
 

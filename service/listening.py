@@ -25,13 +25,14 @@ LOADING_SECONDS = 120
 """Seconds after which a worker that loads its models counts as hung."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 OPTIONS: dict[str, Any] = {
+    "log_config": None,
     "server_header": False,
     "access_log": False,
     "ws": "none",
     "timeout_keep_alive": 75,
 }
-"""uvicorn's settings. A proxy keeps idle connections for up to 75 seconds, and closes them
-first."""
+"""uvicorn's settings. Its set-up of logs would close the handlers of other libraries. A proxy keeps
+idle connections for up to 75 seconds, and closes them first."""
 
 
 def make_service(

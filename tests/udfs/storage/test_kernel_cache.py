@@ -59,7 +59,7 @@ def test_kernels_that_came_along_are_not_compiled_again(tmp_path):
     if not (levels := kernel_levels.reached()):
         pytest.skip("no x86-64 of level 2")
     environment = environment_of(tmp_path, tmp_path / "cache")
-    folder = tmp_path / "udfs/kernels" / f"kernels-{source_digest()}-{levels[-1]}"
+    folder = tmp_path / "gaixie/udfs/kernels" / f"kernels-{source_digest()}-{levels[-1]}"
     given = {"CACHE_DIR": folder, "CACHE_LOCATOR_CLASSES": LOCATOR, "CPU_NAME": levels[-1]}
     given |= {"CPU_FEATURES": ""}
     score_one(environment | {f"NUMBA_{key}": str(value) for key, value in given.items()})

@@ -119,7 +119,7 @@ class Service:
 def serving(app: FastAPI, drain: int = PATIENCE) -> Iterator[Service]:
     """Yields a running service of the app, and stops it as SIGTERM would."""
     listening = bind("127.0.0.1", 0)
-    config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=drain, **OPTIONS)
+    config = uvicorn.Config(app, timeout_graceful_shutdown=drain, **OPTIONS)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()

@@ -90,7 +90,7 @@ def read_upload(
             raise HTTPException(422, str(error).removeprefix(f"{path}: ")) from None
     for name in header:
         if name in ADDED or header.count(name) > 1:
-            raise HTTPException(422, f"column {name}: the answer has another one of this name")
+            raise HTTPException(422, f"column {name}: the answer adds a column of this name")
     rows: list[tuple[str | None, ...]] = []
     malformed: list[str | None] = []
     for batch in batches:

@@ -92,6 +92,8 @@ class Model(Strict):
     pretrained: str | None = None
     lora: dict[str, Any] | None = None
     """Arguments of peft.LoraConfig; None trains all weights."""
+    eight_bits: bool = False
+    """With lora, on CPUs: the weights that stay as they are have eight bits."""
 
     @model_validator(mode="after")
     def _one(self) -> Model:
@@ -99,6 +101,8 @@ class Model(Strict):
             raise ValueError("give either config or pretrained, and null for the other")
         if self.lora is not None and self.pretrained is None:
             raise ValueError("lora needs a pretrained model")
+        if self.eight_bits and self.lora is None:
+            raise ValueError("eight_bits needs lora: such weights cannot be trained")
         return self
 
 

@@ -204,7 +204,11 @@ def test_a_causal_model_learns_by_lora(bench, tmp_path):
     base = tiny_causal(tmp_path / "base", False)
     changes = {
         "tokenizer": None,
-        "model": {"pretrained": base, "lora": {"r": 4, "target_modules": "all-linear"}},
+        "model": {
+            "pretrained": base,
+            "lora": {"r": 4, "target_modules": "all-linear"},
+            "eight_bits": True,
+        },
         "data": {"uri": bench.run, "validation": 0.1, "test": 0.05, "codes": "degree"},
     }
     assert call("--config", bench.config("lora", **READABLE, **changes)) == 0

@@ -24,6 +24,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from gaixie.training.modeling.eight_bits import quantise_linear_layers
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.vocabulary import VOCABULARY_FILE
 from gaixie.training.settings import Model, Settings
@@ -100,6 +101,8 @@ def _lora(settings: Model, options: dict[str, Any], start: Path | None) -> Any:
     from peft import LoraConfig, PeftModel, get_peft_model  # takes seconds
 
     base = _load(settings, str(settings.pretrained), "auto")
+    if settings.eight_bits:
+        quantise_linear_layers(base)
     if start is not None:
         return PeftModel.from_pretrained(base, str(start), is_trainable=True)
     task = "CAUSAL_LM" if is_causal(settings) else "SEQ_2_SEQ_LM"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from gaixie.training.data.corpus import Corpus
 from gaixie.training.loop.run import Run
-from gaixie.training.modeling.paraphraser import Paraphraser
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
+from gaixie.training.modeling.trained_paraphraser import TrainedParaphraser
 from gaixie.training.settings import Decoding, load_settings
 from gaixie.training.tokenize_text import CONFIG as ENTITIES
 from gaixie.udfs.text import entities
@@ -32,5 +32,7 @@ changes = [f"data.uri={run}", f"tokenizer={output}/tokenizer", f"output={output}
 changes += ["trainer.max_steps=20"]
 Run(load_settings(str(Path(__file__).with_name("demo-train.yaml")), changes)).train(resume=True)
 
-[candidates] = Paraphraser.load(f"{output}/run/model")(sentences[:1], Decoding(max_new_tokens=40))
+[candidates] = TrainedParaphraser.load(f"{output}/run/model")(
+    sentences[:1], Decoding(max_new_tokens=40)
+)
 print(sentences[0], *[candidate.text for candidate in candidates], sep="\n")

@@ -30,8 +30,10 @@ from typing import Any, NamedTuple
 
 import torch
 from pydantic import Field
-from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
+from gaixie.training.modeling.model import load_tokenizer
 from gaixie.training.modeling.prompt import DEGREES, TONES, prompt
 from gaixie.training.modeling.trimming import trim
 from gaixie.udfs.command_line import make_parser, run_command
@@ -124,22 +126,29 @@ def load(name: str, parts: Path) -> tuple[Any, Any]:
     if name not in PACKAGES:
         try:
             model = AutoModelForCausalLM.from_pretrained(name, dtype=torch.bfloat16)
-            return model, AutoTokenizer.from_pretrained(name)
+            return model, load_tokenizer(name, download=True)
         except (OSError, ValueError) as error:
             raise ValueError(f"{name}: {str(error).strip().splitlines()[0]}") from None
-    path = assemble(name, parts)
+    return from_gguf(assemble(name, parts))
+
+
+def from_gguf(path: Path) -> tuple[Any, Any]:
+    """Returns the model of a GGUF file in bfloat16, and its tokenizer.
+
+    transformers' own from_pretrained leaves the weights packed, and does not save such a model.
+    Raises ValueError if the file lacks a weight.
+    """
     where = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
-    plain_weights = GgufConfig(dequantize=True)
-    model = AutoModelForCausalLM.from_pretrained(
-        **where, dtype=torch.bfloat16, quantization_config=plain_weights
-    )
-    if hasattr(model.config, "quantization_config"):
-        del model.config.quantization_config  # the loaded weights are plain
-    # transformers does not save a model that it loaded from this format.
-    plain = AutoModelForCausalLM.from_config(model.config, dtype=torch.bfloat16)
-    plain.load_state_dict(model.state_dict())
-    plain.tie_weights()
-    return plain, AutoTokenizer.from_pretrained(**where)
+    config = AutoConfig.from_pretrained(**where)
+    config.__dict__.pop("quantization_config", None)
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+    read = load_gguf_checkpoint(str(path), True, model, torch.bfloat16)
+    lacking = model.load_state_dict(read["tensors"], strict=False).missing_keys
+    tied = {"lm_head.weight"} if config.tie_word_embeddings else set()
+    if lacking := sorted({*lacking} - tied):
+        raise ValueError(f"{path}: no weights for {lacking[0]}, and {len(lacking) - 1} others")
+    model.tie_weights()
+    return model, AutoTokenizer.from_pretrained(**where)
 
 
 def assemble(name: str, folder: Path) -> Path:

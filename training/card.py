@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 
-from gaixie.training.loop.card import CARD, About, write_card
+from gaixie.training.loop.model_card import CARD, About, write_card
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.storage.options import add_command, options_of
 

@@ -58,7 +58,7 @@ def main(argv: list[str] | None = None) -> int:
         return run.describe() if command.dry_run else run.train(command.resume == "auto")
 
     unfinished = "the same command continues from the last checkpoint"
-    return run_command("curriculum", work, unfinished, (ValueError, OSError))
+    return run_command("curriculum", work, unfinished)
 
 
 if __name__ == "__main__":

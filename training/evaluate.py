@@ -20,7 +20,6 @@ A row without a source is left out; a row for which a system has no paraphrase i
 system alone. Both are counted.
 
   OUTPUT/evaluation.md      tables, cases and signatures; evaluation.json has the same
-  OUTPUT/evaluation.png     every system's means with their intervals
   OUTPUT/scores.parquet     row, source, system, paraphrase and its scores
 
 Exit codes: 0 done, 2 something to fix (one line says what).
@@ -32,11 +31,10 @@ import argparse
 import sys
 from pathlib import Path
 
-import pyarrow.parquet as pq
 from pydantic import Field
 
-from gaixie.training.evaluation import references, report, tables
-from gaixie.training.evaluation.scores import METRICS, estimates, measures
+from gaixie.training.evaluation import references, report
+from gaixie.training.evaluation.measures import METRICS, better, digits, measures, statistics
 from gaixie.training.evaluation.systems import (
     COPY,
     TABLES,
@@ -48,15 +46,15 @@ from gaixie.training.evaluation.systems import (
     read_table,
     split_name,
 )
-from gaixie.training.modeling.paraphraser import Paraphraser
+from gaixie.training.modeling.trained_paraphraser import TrainedParaphraser
 from gaixie.training.settings import Decoding, Ranking
 from gaixie.udfs.command_line import make_parser, run_command, say
+from gaixie.udfs.metrics import Pairs
 from gaixie.udfs.metrics.references import Resamples
 from gaixie.udfs.storage.options import add_command, options_of
 from gaixie.udfs.storage.settings import Options
 
 DRAWS_SEED = 13
-SHOWN = ("name", "title", "better", "digits", "signature")
 
 
 class Evaluation(Options):
@@ -123,7 +121,7 @@ def evaluate(args: argparse.Namespace) -> None:
     for title, reason in left_out.items():
         say(f"{title} is left out: {reason}")
     for text in options.model:  # check all of them before one writes for hours
-        Paraphraser.load(split_name(text)[1], ranking)
+        TrainedParaphraser.load(split_name(text)[1], ranking)
     columns = [column for _, column in map(split_name, options.system)]
     sources, texts, without_source = read_table(
         *(options.pairs, options.source, [*columns, *options.reference]),
@@ -136,9 +134,13 @@ def evaluate(args: argparse.Namespace) -> None:
         from_generations(text, sources, options.close_spaces) for text in options.generations
     ]
     systems += [from_model(text, sources, decoding, ranking) for text in options.model]
-    scores = tables.score(sources, systems, chosen)
+    scores = {}
+    for system in systems:
+        say(f"{system.name}: scoring {len(sources) - system.paraphrases.count(None):,} rows")
+        pairs = Pairs.of(sources, system.paraphrases)
+        for name, metric in chosen.items():
+            scores[system.name, name] = metric.sentence_scores(pairs)
     resamples = Resamples(sources, options.samples, options.seed)
-    table = estimates(scores, resamples)
     result = {
         "pairs": options.pairs,
         "source": options.source,
@@ -154,18 +156,28 @@ def evaluate(args: argparse.Namespace) -> None:
                 "made_by": system.made_by,
                 "rows": len(sources) - system.paraphrases.count(None),
                 "left_out": system.paraphrases.count(None),
-                "measures": {one.name: table[system.name, one.name]._asdict() for one in chosen},
+                "measures": {
+                    name: statistics(scores[system.name, name], resamples) for name in chosen
+                },
             }
             for system in systems
         ],
-        "measures": [{name: getattr(one, name) for name in SHOWN} for one in chosen],
+        "measures": [
+            {
+                "name": name,
+                "title": metric.title,
+                "better": better(metric),
+                "digits": digits(metric),
+                "signature": metric.signature(),
+            }
+            for name, metric in chosen.items()
+        ],
         "left_out": left_out,
         "references": references.compared(sources, systems, people, metrics, chosen, resamples),
-        "cases": tables.cases(sources, systems, scores, options.cases, options.seed),
+        "cases": report.cases(sources, systems, scores, options.cases, options.seed),
     }
-    report.write(options.output, result)
-    scored = tables.sentence_table(sources, systems, scores, chosen)
-    pq.write_table(scored, options.output / "scores.parquet")
+    table = report.sentence_table(sources, systems, scores, chosen)
+    report.write(options.output, result, table)
     print(options.output / "evaluation.md")
 
 

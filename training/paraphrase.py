@@ -111,11 +111,11 @@ def _load(args: argparse.Namespace) -> tuple[Write, pa.Schema]:
 
 
 def _load_model(args: argparse.Namespace) -> tuple[Write, pa.Schema]:
-    from gaixie.training.modeling.paraphraser import Paraphraser as Trained  # loads PyTorch
+    from gaixie.training.modeling.trained_paraphraser import TrainedParaphraser  # loads PyTorch
 
     code = args.tone or (str(args.degree) if args.degree else "")
     decoding, ranking = options_of(Decoding, args, code=code), options_of(Ranking, args)
-    paraphraser = Trained.load(args.model, ranking)
+    paraphraser = TrainedParaphraser.load(args.model, ranking)
 
     def write(texts: Sequence[str]) -> list[list[dict[str, Any]]]:
         found = []

@@ -3,41 +3,21 @@ paraphrases."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
-from pydantic.dataclasses import dataclass
+import yaml
+from pydantic import AfterValidator, Field, model_validator
 
 from gaixie.udfs.storage import settings as settings_io
-from gaixie.udfs.storage.settings import Strict
+from gaixie.udfs.storage.settings import Options, Strict
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 Floor = Annotated[float, Field(ge=0, le=1)]
 Stages = tuple[tuple[int, ...], ...]
 
-TRAINER: dict[str, Any] = {
-    "learning_rate": 5e-4,
-    "warmup_steps": 1_000,
-    "lr_scheduler_type": "cosine_with_min_lr",
-    "lr_scheduler_kwargs": {"min_lr_rate": 0.1},
-    "label_smoothing_factor": 0.1,
-    "weight_decay": 0.01,
-    "max_steps": 100_000,
-    "eval_steps": 1_000,
-    "save_steps": 1_000,
-    "save_total_limit": 2,
-    "logging_steps": 10,
-    "dataloader_num_workers": 2,
-    "ddp_timeout": 7_200,
-    "report_to": "tensorboard",
-}
-"""Defaults of the section ``trainer`` where they differ from those of transformers."""
-OURS = {
-    *("output_dir", "remove_unused_columns", "label_names", "do_train", "do_eval", "seed"),
-    *("eval_strategy", "save_strategy", "per_device_train_batch_size", "use_cpu"),
-    *("gradient_accumulation_steps", "load_best_model_at_end", "logging_nan_inf_filter"),
-}
-"""Arguments of transformers.TrainingArguments that the trainer sets itself."""
+CURRICULUM = Path(__file__).parents[1] / "conf/curriculum.yaml"
+"""The settings that ship; the defaults of the section ``trainer`` are those of this file."""
 DECIDES_NOTHING = {
     *("eval_steps", "save_steps", "save_total_limit", "logging_steps", "dataloader_num_workers"),
     *("report_to", "max_steps", "per_device_eval_batch_size", "ddp_timeout"),
@@ -52,13 +32,7 @@ def _check_curriculum(curriculum: Stages) -> Stages:
     return curriculum
 
 
-class Frozen(Strict):
-    """Settings that do not change, and may be compared."""
-
-    model_config = ConfigDict(frozen=True)
-
-
-class PairSettings(Frozen):
+class PairSettings(Options):
     """Which pairs a stage learns from, and how often."""
 
     min_meaning: Floor | None = None
@@ -106,14 +80,14 @@ class Model(Strict):
         return self
 
 
-class Batch(Frozen):
+class Batch(Options):
     """The pairs of an optimiser step over all processes, and how many a process holds at once."""
 
     pairs: int = Field(default=256, ge=1)
     micro_pairs: int = Field(default=64, ge=1)
 
 
-class Limits(Frozen):
+class Limits(Options):
     """When a stage ends: the section ``controller`` of conf/curriculum.yaml."""
 
     accuracy: Floor = 0.5
@@ -124,14 +98,6 @@ class Limits(Frozen):
     """An improvement of SPScore-zh must exceed this."""
     max_seconds: float | None = Field(default=None, gt=0)
     """Seconds of one stage."""
-
-
-class ControllerSettings(Limits):
-    """The limits of one stage, in a curriculum of so many."""
-
-    stages: int = Field(default=3, ge=0)
-    max_steps: int | None = Field(default=None, ge=1)
-    """Optimiser steps of one stage."""
 
 
 class Evaluation(Strict):
@@ -165,18 +131,8 @@ class Settings(Strict):
 
     @model_validator(mode="after")
     def _check(self) -> Settings:
-        from transformers import TrainingArguments  # takes seconds, and the check needs it once
-
         if self.tokenizer is None and self.model.pretrained is None:
             raise ValueError("tokenizer: expected a folder, since the model is new")
-        known = {*TrainingArguments.__dataclass_fields__} - OURS
-        for place, values, also in (
-            ("trainer", self.trainer, set()),
-            *((f"stages.{n}", v, {*PairSettings.model_fields}) for n, v in self.stages.items()),
-        ):
-            for name in values:
-                if name not in known | also:
-                    raise ValueError(f"{place}.{name}: no such setting")
         for number in self.stages:
             if not 1 <= number <= len(self.curriculum):
                 raise ValueError(f"stages: there is no stage {number} in the curriculum")
@@ -192,12 +148,10 @@ class Settings(Strict):
 
     def arguments(self, stage: int) -> dict[str, Any]:
         """Returns a stage's arguments for transformers.TrainingArguments."""
+        defaults = yaml.safe_load(CURRICULUM.read_text("utf-8"))["trainer"]
         own = self.stages.get(stage, {})
-        return (
-            TRAINER
-            | self.trainer
-            | {k: v for k, v in own.items() if k not in PairSettings.model_fields}
-        )
+        own = {k: v for k, v in own.items() if k not in PairSettings.model_fields}
+        return defaults | self.trainer | own
 
     def identity(self) -> dict[str, Any]:
         """Returns what decides the weights of a run, which must not change when it continues."""
@@ -213,8 +167,7 @@ class Settings(Strict):
         return values
 
 
-@dataclass(frozen=True, config=ConfigDict(use_attribute_docstrings=True))
-class Decoding:
+class Decoding(Options):
     """How candidates are made. Raises ValueError for a value that is out of its range."""
 
     beams: int = Field(default=4, ge=1)
@@ -236,8 +189,7 @@ class Decoding:
     """Sentences at once; each takes the memory of all its beams or draws."""
 
 
-@dataclass(frozen=True, config=ConfigDict(use_attribute_docstrings=True))
-class Ranking:
+class Ranking(Options):
     """What decides the order of a source's candidates, and where the model runs."""
 
     rank_by: Literal["spscore", "model"] = "spscore"

@@ -25,8 +25,9 @@ from pydantic import Field
 from rich.console import Console
 from rich.table import Table
 
+from gaixie.training.modeling.model import load_tokenizer
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
-from gaixie.training.modeling.vocabulary import BYTES, VOCABULARY_FILE, WORD, kind_of
+from gaixie.training.modeling.vocabulary import BYTES, WORD, kind_of
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.options import add_command, options_of
@@ -191,7 +192,7 @@ def report(options: Report) -> None:
         table.add_row(name, f"{size:,}", *numbers)
     console = _console()
     console.print(table)
-    counted = [tokenizer.count_words(part) for part in batched(texts, BATCH)]
+    counted = [tokenizer.codec.count_words(part) for part in batched(texts, BATCH)]
     words, kept = map(sum, zip(*counted, strict=True))
     console.print(
         f"{len(texts):,} sentences, {characters:,} characters; of the entity-aligned tokens"
@@ -296,10 +297,11 @@ def others(texts: list[str], size: int) -> list[tuple[str, int, int, int]]:
 
 
 def load(folder: str) -> EntityAlignedTokenizer:
-    """Loads a tokenizer. Raises FileNotFoundError if the folder has none."""
-    if not Path(folder, VOCABULARY_FILE).is_file():
-        raise FileNotFoundError(f"{folder}: no tokenizer, expected a {VOCABULARY_FILE} in it")
-    return EntityAlignedTokenizer.from_pretrained(folder)
+    """Loads a tokenizer. Raises ValueError if the folder has none of ours."""
+    tokenizer = load_tokenizer(folder)
+    if not isinstance(tokenizer, EntityAlignedTokenizer):
+        raise ValueError(f"{folder}: not a tokenizer of `tokenize_text.py make`")
+    return tokenizer
 
 
 def batches(options: _Corpus) -> Iterator[tuple[str, ...]]:

@@ -7,7 +7,7 @@ import torch
 from tiny_models import bart_sizes
 from transformers import BartConfig, BartForConditionalGeneration
 
-from gaixie.training.data.collator import Collator
+from gaixie.training.modeling.collator import Collator
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.vocabulary import BOS, EOS, PAD
 from gaixie.udfs.text.entities import load_settings

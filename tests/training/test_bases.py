@@ -1,10 +1,13 @@
 """A base must be put together from its parts, checked, and trimmed; nothing is downloaded here."""
 
 import hashlib
+import json
 import subprocess
 import zipfile
 from pathlib import Path
 
+import gguf
+import gguf.quants
 import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -49,8 +52,8 @@ def test_another_file_than_expected(tmp_path, monkeypatch):
         bases.assemble("tiny", tmp_path)
 
 
-def test_a_folder_is_trimmed(tmp_path, capsys):
-    """A Qwen model must get no begin token, the end token of its pretraining, and fewer tokens."""
+def base() -> tuple[Qwen2ForCausalLM, FastTokenizer]:
+    """Returns a tiny Qwen with a byte-level BPE of Chinese and English."""
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
@@ -59,12 +62,17 @@ def test_a_folder_is_trimmed(tmp_path, capsys):
         vocab_size=420, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), special_tokens=special
     )
     bpe.train_from_iterator([*SENTENCES, "other words of another language"] * 9, trainer)
-    FastTokenizer(tokenizer_object=bpe, eos_token="<|im_end|>").save_pretrained(tmp_path / "base")
-    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1}
-    heads = {"num_attention_heads": 2, "num_key_value_heads": 2}
-    Qwen2ForCausalLM(Qwen2Config(vocab_size=420, **sizes, **heads)).save_pretrained(
-        tmp_path / "base"
-    )
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "tie_word_embeddings": True}
+    torch.manual_seed(0)
+    model = Qwen2ForCausalLM(Qwen2Config(vocab_size=bpe.get_vocab_size(), **sizes, **heads))
+    return model, FastTokenizer(tokenizer_object=bpe, eos_token="<|im_end|>")
+
+
+def test_a_folder_is_trimmed(tmp_path, capsys):
+    """A Qwen model must get no begin token, the end token of its pretraining, and fewer tokens."""
+    for one in base():
+        one.save_pretrained(tmp_path / "base")
     text = tmp_path / "text.txt"
     text.write_text("\n".join(SENTENCES * 4) + "\n", "utf-8")
     line = [str(tmp_path / "base"), "--output", str(tmp_path / "out"), "--text", str(text)]
@@ -79,3 +87,45 @@ def test_a_folder_is_trimmed(tmp_path, capsys):
     capsys.readouterr()
     assert bases.main([str(tmp_path / "none"), "--output", str(tmp_path / "x")]) == 2
     assert "none" in capsys.readouterr().err
+
+
+def test_packed_weights_are_unpacked(tmp_path, monkeypatch):
+    """A GGUF with weights of eight bits must become an ordinary folder with the same weights."""
+    model, tokenizer = base()
+    path = tmp_path / "tiny.gguf"
+    writer = gguf.GGUFWriter(path, "qwen2")
+    writer.add_block_count(1)
+    writer.add_context_length(64)
+    writer.add_embedding_length(32)
+    writer.add_feed_forward_length(64)
+    writer.add_head_count(2)
+    writer.add_head_count_kv(2)
+    writer.add_layer_norm_rms_eps(1e-6)
+    written = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list([*written["vocab"]])
+    writer.add_token_merges([" ".join(pair) for pair in written["merges"]])
+    writer.add_eos_token_id(1)
+    names, packed = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN2, 1), {}
+    eight = gguf.GGMLQuantizationType.Q8_0
+    for name, weights in model.model.state_dict(prefix="model.").items():
+        stem, kind = name.rsplit(".", 1)
+        packed[name] = weights.numpy()
+        if weights.ndim == 2:
+            packed[name] = gguf.quants.quantize(packed[name], eight)
+        raw = eight if weights.ndim == 2 else None
+        writer.add_tensor(f"{names.get_name(stem)}.{kind}", packed[name], raw_dtype=raw)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    parts(monkeypatch, [], hashlib.sha256(path.read_bytes()).hexdigest())
+    line = ["tiny", "--parts", str(tmp_path), "--output", str(tmp_path / "out")]
+    assert bases.main(line) == 0
+    found = AutoModelForCausalLM.from_pretrained(tmp_path / "out", dtype="auto").state_dict()
+    for name, data in packed.items():
+        plain = gguf.quants.dequantize(data, eight) if data.dtype == "uint8" else data
+        assert torch.equal(found[name], torch.from_numpy(plain.copy()).bfloat16())
+    again = AutoTokenizer.from_pretrained(tmp_path / "out")
+    for text in SENTENCES:
+        assert again(text)["input_ids"] == tokenizer(text)["input_ids"]

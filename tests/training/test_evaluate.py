@@ -1,6 +1,5 @@
 """Evaluation: figures by hand, intervals against a plain bootstrap, counts that close."""
 
-import csv
 import json
 import math
 from pathlib import Path
@@ -9,21 +8,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_models import tiny_bert
 from tiny_seq2seq import tiny_seq2seq
 
 from gaixie.training import paraphrase
 from gaixie.training.evaluate import main
-from gaixie.training.evaluation.scores import METRICS, estimates, measures
-from gaixie.training.modeling.entities_kept import ENTITIES, entities_kept, stands_in
+from gaixie.training.evaluation.measures import METRICS, measures, statistics
+from gaixie.training.modeling.entities_kept import ENTITIES, entities_kept
 from gaixie.udfs.metrics import Pairs, load_metric
 from gaixie.udfs.metrics.references import Resamples
 from gaixie.udfs.text.entities import EntityFinder, load_settings
 from gaixie.udfs.text.normalise import normalise
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "mlqe_pe_en_zh.train.jsonl"
 FINDER = EntityFinder(load_settings(ENTITIES))
 
 # The source, a system and a person. The system's rows: a copy, a null, one entity kept of two, a
@@ -41,23 +39,15 @@ def folder(tmp_path_factory) -> str:
 
 
 def write_table(path: Path, columns: dict[str, list[str | None]]) -> str:
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    if path.suffix == ".parquet":
-        pq.write_table(pa.table(columns), path)
-    elif path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    else:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            table = csv.DictWriter(file, columns, delimiter="\t" if path.suffix == ".tsv" else ",")
-            table.writeheader()
-            table.writerows(rows)
+    rows = pa.table(columns).to_pylist()
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(path)
 
 
 @pytest.fixture
 def pairs(tmp_path) -> str:
     columns = {"source": SOURCES, "mt": SYSTEM, "human": HUMAN}
-    return write_table(tmp_path / "pairs.parquet", columns)
+    return write_table(tmp_path / "pairs.jsonl", columns)
 
 
 def run(tmp_path: Path, *line: str) -> dict:
@@ -117,27 +107,14 @@ def test_a_system_by_hand(tmp_path, pairs):
         ("今天很好看", "公园很好看", math.nan),
         ("他付了£20n就走", "他付了£20n就走", 100),  # already part of something longer
         ("他付了£20n就走", "他付了就走", 0),
+        ("一共3台", "一共3.5台", 0),
+        ("一共5台", "一共3.5台", 0),
+        ("一共3台", "一共是3.", 100),
+        ("买了X5", "买了X50", 0),
     ],
 )
 def test_entities_kept(source, paraphrase, kept):
     assert entities_kept(source, paraphrase, FINDER) == pytest.approx(kept, nan_ok=True)
-
-
-@pytest.mark.parametrize(
-    ("entity", "text", "stands"),
-    [
-        ("3", "13", False),
-        ("3", "3.5", False),
-        ("5", "3.5", False),
-        ("3", "是3.", True),
-        ("X5", "X50", False),
-        ("X5", "用X5写", True),
-        ("《三国》", "《三国》", True),
-        ("3%", "13%", False),
-    ],
-)
-def test_an_entity_in_the_middle_of_another(entity, text, stands):
-    assert stands_in(entity, text) is stands
 
 
 # Intervals
@@ -148,27 +125,25 @@ def test_an_entity_in_the_middle_of_another(entity, text, stands):
     data=st.data(),
     seed=st.integers(0, 99),
 )
+@settings(max_examples=50)
 def test_intervals_against_a_plain_bootstrap(groups, data, seed):
     value = st.floats(-5, 5, width=16) | st.just(math.nan)
-    rows = [data.draw(st.lists(value, min_size=len(groups), max_size=len(groups))) for _ in "ab"]
-    scores = {("s", str(k)): np.array(row) for k, row in enumerate(rows)}
-    found = estimates(scores, Resamples([f"源{group}" for group in groups], 40, seed))
+    row = np.array(data.draw(st.lists(value, min_size=len(groups), max_size=len(groups))))
+    found = statistics(row, Resamples([f"源{group}" for group in groups], 40, seed))
     names = sorted(set(groups))
     random = np.random.default_rng(seed)
-    draws = [random.integers(len(names), size=len(names)) for _ in range(40)]
-    for key, row in scores.items():
-        means = []
-        for drawn in draws:  # the rows of each drawn source, as often as it was drawn
-            values = [
-                row[place]
-                for name in drawn
-                for place, group in enumerate(groups)
-                if group == names[name] and not math.isnan(row[place])
-            ]
-            means += [np.mean(values)] if values else []
-        expected = np.quantile(means, [0.025, 0.975]) if means else (math.nan, math.nan)
-        assert found[key][2:4] == pytest.approx(tuple(expected), nan_ok=True, abs=1e-9)
-        assert found[key].rows == (~np.isnan(row)).sum()
+    means = []
+    for _ in range(40):  # the rows of each drawn source, as often as it was drawn
+        values = [
+            row[place]
+            for name in random.integers(len(names), size=len(names))
+            for place, group in enumerate(groups)
+            if group == names[name] and not math.isnan(row[place])
+        ]
+        means += [np.mean(values)] if values else []
+    expected = np.quantile(means, [0.025, 0.975]) if means else (math.nan, math.nan)
+    assert (found["low"], found["high"]) == pytest.approx(tuple(expected), nan_ok=True, abs=1e-9)
+    assert found["rows"] == (~np.isnan(row)).sum()
 
 
 # Systems
@@ -249,13 +224,7 @@ def test_the_report(tmp_path, pairs, capsys):
             [score] = load_metric("spscore").sentence_scores(pair)
             assert one["spscore"] == pytest.approx(score)
             assert f"| {one['system']} | {one['paraphrase']} | {score:.3f} |" in text
-    picture = (tmp_path / "out/evaluation.png").read_bytes()
-    assert picture.startswith(b"\x89PNG")
     assert run(tmp_path, *line) == result
-    other = run(tmp_path, *line[:-1], "4")
-    assert other["systems"][2]["measures"]["spscore"]["mean"] == pytest.approx(
-        result["systems"][2]["measures"]["spscore"]["mean"]
-    )
 
 
 def test_metrics_that_need_an_encoder(tmp_path, pairs, monkeypatch, capsys):
@@ -268,7 +237,7 @@ def test_metrics_that_need_an_encoder(tmp_path, pairs, monkeypatch, capsys):
     assert all("python research/make_encoder.py" in line for line in lines)
     encoder = tiny_bert(tmp_path / "encoder")
     found, left_out = measures(None, encoder)
-    assert [one.name for one in found[: len(METRICS)]] == list(METRICS)
+    assert [*found][: len(METRICS)] == list(METRICS)
     assert not left_out
     line = ["--metrics", "parascore,bertscore-free", "--encoder", encoder]
     own = system(run(tmp_path, pairs, "--system", "human", *line), "copy")["measures"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from gaixie.training.evaluation.scores import Measure
+from gaixie.training.evaluation.measures import better, digits
 from gaixie.training.evaluation.systems import System
 from gaixie.udfs.metrics import Metric, Pairs, load_metric
 from gaixie.udfs.metrics.references import Resamples, diversity, estimate, leave_one_out
@@ -37,7 +37,7 @@ def compared(
     systems: Sequence[System],
     references: dict[str, list[str | None]],
     metrics: Sequence[Metric],
-    measures: Sequence[Measure],
+    measures: Mapping[str, Metric],
     resamples: Resamples,
 ) -> dict[str, Any] | None:
     """Scores every system and a person against the references, with intervals, and how far people
@@ -51,28 +51,30 @@ def compared(
         return None
     source = pa.array(sources, pa.string())
     columns = [pa.array(column, pa.string()) for column in references.values()]
-    sets = {
-        system.name: [Pairs(source, pa.array(system.paraphrases, pa.string()), tuple(columns))]
-        for system in systems
-    }
+    sets = {system.name: [Pairs.of(source, system.paraphrases, *columns)] for system in systems}
     if len(columns) > 1:
         if A_PERSON in sets:
             raise ValueError(f"a system cannot be named {A_PERSON!r}, which is the row of people")
         sets[A_PERSON] = leave_one_out(source, columns)
-    spread = [diversity(measure.score, source, columns, resamples) for measure in measures]
+    spread = [
+        {"title": measure.title, "digits": digits(measure)}
+        | {
+            name: value._asdict()
+            for name, value in diversity(
+                measure.sentence_scores, source, columns, resamples
+            ).items()
+        }
+        for measure in measures.values()
+    ]
     return {
         "columns": [*references],
         "rows_with": int(np.any([column.is_valid() for column in columns], axis=0).sum()),
-        "titles": [f"{one.title} {'↑' if one.higher_is_better else '↓'}" for one in metrics],
+        "titles": [f"{metric.title} {better(metric)}" for metric in metrics],
         "signatures": [metric.signature() for metric in metrics],
-        "digits": [1 if max(metric.range) >= 100 else 3 for metric in metrics],
+        "digits": [digits(metric) for metric in metrics],
         "systems": {
             name: [estimate(metric, pairs, resamples)._asdict() for metric in metrics]
             for name, pairs in sets.items()
         },
-        "diversity": [
-            {"title": measure.title, "digits": measure.digits}
-            | {name: value._asdict() for name, value in own.items()}
-            for measure, own in zip(measures, spread, strict=True)
-        ],
+        "diversity": spread,
     }

@@ -1,28 +1,35 @@
-"""Writes and prints the report of an evaluation: evaluation.json, evaluation.md, plot."""
+"""Writes the report of an evaluation: evaluation.md, evaluation.json and scores.parquet."""
 
 from __future__ import annotations
 
-from itertools import zip_longest
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gaixie.training.evaluation.systems import System
+from gaixie.udfs.metrics import Metric
 from gaixie.udfs.reports import number, render, write_json
 
 TEMPLATE = Path(__file__).with_name("evaluation.md.j2")
-COLOURS = {"copy": "#9aa0a6", "model": "#c0392b", "file": "#c0392b"}
-COLUMN_COLOUR = "#2c5f8a"
-PANELS = 4
-"""Systems in a row of the plot."""
+Scores = dict[tuple[str, str], np.ndarray]
+"""Maps (system, measure) to float64, shape (rows,), NaN where the system has no paraphrase."""
 
 
-def write(folder: Path, result: dict[str, Any]) -> None:
-    """Writes the whole report. result: made by training/evaluate.py."""
+def write(folder: Path, result: dict[str, Any], table: pa.Table) -> None:
+    """Writes the whole report, and prints its first part.
+
+    result: made by training/evaluate.py. table: of sentence_table.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "evaluation.json", result)
     text = render(TEMPLATE, title=_title, estimate=_estimate, **result)
     (folder / "evaluation.md").write_text(text, "utf-8")
-    print(text.partition("\n![")[0])  # without the plot, cases and signatures
-    plot(result, folder / "evaluation.png")
+    pq.write_table(table, folder / "scores.parquet")
+    print(text.partition("\n## Cases")[0].partition("\n## Signatures")[0])
 
 
 def _title(measure: dict[str, Any]) -> str:
@@ -38,38 +45,44 @@ def _estimate(system: dict[str, Any], measure: dict[str, Any]) -> str:
     return f"{mean} ± {sd} ({low} to {high})"
 
 
-def plot(result: dict[str, Any], path: Path) -> None:
-    """Plots a panel for each measure with a line for each system: mean, and interval as a bar."""
-    from matplotlib.figure import Figure  # takes a second to import
+def cases(
+    sources: Sequence[str], systems: Sequence[System], scores: Scores, count: int, seed: int
+) -> list[dict[str, Any]]:
+    """Draws some sources, by seed, for which every system has a paraphrase; keeps the table's
+    order."""
+    first: dict[str, int] = {}
+    for row, source in enumerate(sources):
+        if all(system.paraphrases[row] for system in systems):
+            first.setdefault(source, row)
+    drawn = np.random.default_rng(seed).permutation([*first.values()])[:count]
+    found = []
+    for row in sorted(drawn.tolist()):
+        paraphrases = [
+            {
+                "system": system.name,
+                "paraphrase": system.paraphrases[row],
+                "spscore": float(scores[system.name, "spscore"][row]),
+            }
+            for system in systems[1:]
+        ]
+        found.append({"source": sources[row], "paraphrases": paraphrases})
+    return found
 
-    systems, measures = result["systems"], result["measures"]
-    lines = -(-len(measures) // PANELS)
-    size = 11, lines * (1.1 + 0.32 * len(systems)) + 0.4
-    figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(lines, min(PANELS, len(measures)), squeeze=False, sharey=True)
-    for axis, measure in zip_longest(axes.flat, measures):
-        axis.set_visible(measure is not None)
-        for row, system in enumerate(systems if measure else ()):
-            found = system["measures"][measure["name"]]
-            kind = "copy" if not row else system["made_by"].split()[0]
-            colour = COLOURS.get(kind, COLUMN_COLOUR)
-            axis.plot([found["low"], found["high"]], [row, row], color=colour, lw=2.5)
-            axis.plot(found["mean"], row, "o", color=colour, ms=5)
-            if found["rows"]:
-                text, place = number(found["mean"], measure["digits"]), (found["mean"], row)
-                style = {"ha": "center", "fontsize": 7, "color": colour}
-                axis.annotate(text, place, (0, 5), textcoords="offset points", **style)
-        if measure:
-            axis.set_title(_title(measure), fontsize=10)
-        axis.grid(axis="x", alpha=0.3)
-        axis.margins(x=0.12)
-        axis.spines[["top", "right", "left"]].set_visible(False)
-        axis.tick_params(axis="y", length=0)
-    axes.flat[0].set_yticks(range(len(systems)), [system["name"] for system in systems])
-    axes.flat[0].set_ylim(len(systems) - 0.4, -0.6)
-    figure.suptitle(
-        f"means and 95 % intervals, {result['evaluated']:,} rows (↑ higher is better, ↓ lower; "
-        "grey: the source itself, red: models, blue: given)",
-        fontsize=10,
-    )
-    figure.savefig(path, dpi=130)
+
+def sentence_table(
+    sources: Sequence[str],
+    systems: Sequence[System],
+    scores: Scores,
+    measures: Mapping[str, Metric],
+) -> pa.Table:
+    """Returns a row for each source and system; scores are null without a paraphrase."""
+    columns: dict[str, Any] = {
+        "source": [source for _ in systems for source in sources],
+        "system": [system.name for system in systems for _ in sources],
+        "paraphrase": pa.array([t for system in systems for t in system.paraphrases], pa.string()),
+    }
+    for name in measures:
+        values = np.concatenate([scores[system.name, name] for system in systems])
+        columns[name] = pa.array(values, from_pandas=True)
+    signatures = {name: metric.signature() for name, metric in measures.items()}
+    return pa.table(columns).replace_schema_metadata(signatures)

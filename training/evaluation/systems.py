@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from gaixie.training.modeling.generator import SPACE_BESIDE_CHINESE, has_text
-from gaixie.training.modeling.paraphraser import Paraphraser
+from gaixie.training.modeling.trained_paraphraser import TrainedParaphraser
 from gaixie.training.settings import Decoding, Ranking
 from gaixie.udfs.command_line import say
 from gaixie.udfs.metrics.encoder import model_signature
@@ -80,7 +80,7 @@ def from_generations(text: str, sources: Sequence[str], close_spaces: bool) -> S
 def from_model(text: str, sources: Sequence[str], decoding: Decoding, ranking: Ranking) -> System:
     """Returns the system NAME=FOLDER of --model, which writes its paraphrases now."""
     name, folder = split_name(text)
-    paraphraser = Paraphraser.load(folder, ranking)
+    paraphraser = TrainedParaphraser.load(folder, ranking)
     different = [*dict.fromkeys(sources)]
     with Progress(name, len(different), "sentences") as shown:
         made = paraphraser(different, decoding, shown.add)

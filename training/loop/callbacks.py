@@ -1,4 +1,4 @@
-"""What Trainer is told at each step and evaluation: when to evaluate, save, stop and upload.
+"""Steers Trainer through one stage: when to evaluate, save and stop, and what is logged.
 
 All processes decide the same: each value that a decision depends on is shared first.
 """
@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 import signal
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,46 +19,30 @@ import torch
 from rich.console import Console
 from transformers import TrainerCallback, TrainerState
 
-from gaixie.training.loop import controller
-from gaixie.training.loop.controller import CONTINUE, SAVE_BEST, Decision, State
-from gaixie.training.settings import ControllerSettings
+from gaixie.training.loop.controller import END_STAGE, Decision, Evaluation, decide
+from gaixie.training.settings import Limits
 from gaixie.udfs.command_line import say
-from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.progress import Progress
 
-COMPLETE = "COMPLETE"
-"""A file that every process's part of a checkpoint precedes, here and in a store."""
 
-
-def decide(
-    settings: ControllerSettings, stage: int, log_history: list[dict[str, Any]]
-) -> Decision | None:
-    """Returns the controller's last decision on a stage, given all evaluations in Trainer's log."""
-    state, decision = State(stage=stage), None
-    for line in log_history:
-        if "eval_accuracy" in line:
-            values = line["step"], line["eval_seconds"], line["eval_accuracy"]
-            score = line.get("eval_spscore")
-            state, decision = controller.evaluate(settings, state, *values, score)
-    return decision
-
-
-def is_over(decision: Decision | None) -> bool:
-    """Returns whether a decision ends its stage."""
-    return decision is not None and decision.action not in (CONTINUE, SAVE_BEST)
-
-
-class Curriculum(TrainerCallback):
+class StageControl(TrainerCallback):
     """Applies the controller to a stage, and ends the training after SIGTERM.
 
-    output: the run's folder, for history.jsonl and log.jsonl. signature: of the metric.
+    max_steps: the stage's budget. output: the run's folder, for history.jsonl and log.jsonl. about:
+    returns what a line of history.jsonl has besides the decision.
     """
 
     def __init__(
-        self, accelerator: Any, settings: ControllerSettings, stage: int, output: Path, about: Any
+        self,
+        accelerator: Any,
+        limits: Limits,
+        max_steps: int,
+        stage: int,
+        output: Path,
+        about: Callable[[], dict[str, Any]],
     ):
-        self.accelerator, self.settings, self.stage = accelerator, settings, stage
-        self.output, self.about = output, about
+        self.accelerator, self.limits, self.max_steps = accelerator, limits, max_steps
+        self.stage, self.output, self.about = stage, output, about
         self.stopped = False
         """Whether the training ended because of SIGTERM; the same on all processes."""
         self._told = False
@@ -67,6 +50,22 @@ class Curriculum(TrainerCallback):
         self._started = time.monotonic()
         # At SIGTERM, accelerate launch ends without telling a single process, which must notice it.
         self._launcher = os.getppid() if "ACCELERATE_MIXED_PRECISION" in os.environ else None
+
+    def decision(self, state: TrainerState) -> Decision | None:
+        """Returns the decision on the last evaluation in Trainer's log, which has all of them."""
+        found = [
+            Evaluation(
+                line["step"], line["eval_seconds"], line["eval_accuracy"], line.get("eval_spscore")
+            )
+            for line in state.log_history
+            if "eval_accuracy" in line
+        ]
+        return decide(self.limits, self.max_steps, found) if found else None
+
+    def is_over(self, state: TrainerState) -> bool:
+        """Tells whether the stage has ended."""
+        decision = self.decision(state)
+        return decision is not None and decision.action == END_STAGE
 
     def on_train_begin(self, args, state, control, **_: Any) -> None:
         before = [line["eval_seconds"] for line in state.log_history if "eval_seconds" in line]
@@ -86,12 +85,9 @@ class Curriculum(TrainerCallback):
 
     def seconds(self) -> float:
         """Returns the seconds of the stage so far, by the main process's clock."""
-        return self._shared([time.monotonic() - self._started])[0]
-
-    def _shared(self, values: list[float]) -> list[float]:
-        """Returns the main process's values; all processes call it."""
-        here = torch.tensor(values, dtype=torch.float64, device=self.accelerator.device)
-        return self.accelerator.gather(here)[: len(values)].tolist()
+        seconds = time.monotonic() - self._started
+        here = torch.tensor([seconds], dtype=torch.float64, device=self.accelerator.device)
+        return self.accelerator.gather(here)[0].item()
 
     def on_step_end(self, args, state, control, **_: Any) -> None:
         if state.global_step >= args.max_steps:
@@ -102,7 +98,7 @@ class Curriculum(TrainerCallback):
         flag = torch.tensor([float(told)], device=self.accelerator.device)
         if self.accelerator.reduce(flag, "sum").item():
             self.stopped = control.should_save = control.should_training_stop = True
-        limit = self.settings.max_seconds
+        limit = self.limits.max_seconds
         if limit is not None and self.seconds() >= limit:
             control.should_evaluate = True
 
@@ -122,11 +118,11 @@ class Curriculum(TrainerCallback):
         self._append("log.jsonl", state, {name: logs[name] for name in names if name in logs})
 
     def on_evaluate(self, args, state, control, **_: Any) -> None:
-        decision = decide(self.settings, self.stage, state.log_history)
+        decision = self.decision(state)
         assert decision is not None
         if decision.improved:
             state.best_global_step, control.should_save = state.global_step, True
-        if is_over(decision):
+        if decision.action == END_STAGE:
             control.should_training_stop = True
             control.should_save |= decision.best is None  # the current weights are the stage's
         self._append("history.jsonl", state, asdict(decision) | self.about())
@@ -138,13 +134,13 @@ class Curriculum(TrainerCallback):
         if not state.is_world_process_zero:
             return
         now = {"stage": self.stage, "step": state.global_step}
-        lines = [
+        kept = [
             old
             for old in read_lines(self.output / name)
             if (old["stage"], old["step"]) < (self.stage, state.global_step)
         ]
         part = self.output / f".{name}.part"
-        text = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in [*lines, now | line])
+        text = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in [*kept, now | line])
         part.write_text(text, "utf-8")
         part.replace(self.output / name)
 
@@ -154,66 +150,3 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-
-
-class Checkpoints(TrainerCallback):
-    """Marks whole checkpoints, and copies them to a store in a thread.
-
-    folder: OUTPUT/stage-N. mirror: its URI in the store, or none. A store that fails is reported,
-    and tried again with the next checkpoint.
-    """
-
-    def __init__(self, accelerator: Any, folder: Path, mirror: str | None):
-        self.accelerator, self.folder, self.mirror = accelerator, folder, mirror
-        self._thread = ThreadPoolExecutor(1)
-        self._upload: Future | None = None
-
-    def on_save(self, args, state, control, **_: Any) -> None:
-        self.accelerator.wait_for_everyone()
-        if not state.is_world_process_zero:
-            return
-        (self.folder / f"checkpoint-{state.global_step}" / COMPLETE).touch()
-        if self.mirror and (self._upload is None or self._upload.done()):
-            self._upload = self._thread.submit(self._send, self.mirror)
-
-    def _send(self, mirror: str) -> None:
-        """Makes the mirror hold the newest whole checkpoint, and the one with the best weights."""
-        try:
-            wanted = {path.name for path in checkpoints(self.folder)}
-            there = {name for name in storage.children(mirror) if name != "model"}
-            for name in sorted(wanted, key=_step_of):
-                if not storage.exists(storage.join(mirror, name, COMPLETE)):
-                    send_folder(self.folder / name, storage.join(mirror, name))
-            for name in there - wanted:
-                storage.delete(storage.join(mirror, name, COMPLETE))
-                storage.delete(storage.join(mirror, name))
-        except OSError as error:
-            say(f"mirror: {error}; trying again with the next checkpoint")
-
-    def close(self) -> None:
-        """Waits for a pending upload."""
-        self._thread.shutdown()
-
-
-def send_folder(folder: Path, uri: str) -> None:
-    """Copies the files of a folder to a store, COMPLETE last."""
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    for path in sorted(files, key=lambda path: (path.name == COMPLETE, path)):
-        storage.copy(str(path), storage.join(uri, path.relative_to(folder).as_posix()))
-
-
-def checkpoints(folder: Path) -> list[Path]:
-    """Returns the whole checkpoints of a stage, oldest first."""
-    found = [path.parent for path in folder.glob(f"checkpoint-*/{COMPLETE}")]
-    return sorted(found, key=lambda path: _step_of(path.name))
-
-
-def clear_parts(folder: Path) -> None:
-    """Deletes checkpoints that a killed run left half written."""
-    for path in folder.glob("checkpoint-*"):
-        if not (path / COMPLETE).exists():
-            shutil.rmtree(path)
-
-
-def _step_of(name: str) -> int:
-    return int(name.rpartition("-")[2])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader
 from transformers import EvalPrediction, Trainer, TrainingArguments
 
-from gaixie.training.data.collator import IGNORED
 from gaixie.training.data.pairs import LikeLengths, PairFile, lengths
+from gaixie.training.modeling.collator import IGNORED
 from gaixie.training.modeling.generator import Generator
 from gaixie.training.settings import Decoding, Settings
 from gaixie.udfs.metrics import Metric, Pairs
@@ -39,7 +39,7 @@ def training_arguments(settings: Settings, stage: int) -> TrainingArguments:
     micro = max(k for k in range(1, min(share, batch.micro_pairs) + 1) if share % k == 0)
     given = settings.arguments(stage)
     gpu = torch.cuda.is_available() and not _flag("ACCELERATE_USE_CPU")
-    if given.get("bf16", "auto") == "auto":
+    if given["bf16"] == "auto":
         given["bf16"] = gpu and torch.cuda.is_bf16_supported()
     try:
         return TrainingArguments(
@@ -57,7 +57,7 @@ def training_arguments(settings: Settings, stage: int) -> TrainingArguments:
             **{"disable_tqdm": True} | given,
         )
     except (TypeError, ValueError, ImportError) as error:
-        raise ValueError(f"trainer: {' '.join(str(error).split())}") from None
+        raise ValueError(f"trainer (stage {stage}): {' '.join(str(error).split())}") from None
 
 
 def _flag(name: str) -> bool:
@@ -93,47 +93,49 @@ def count_right(logits: Any, labels: torch.Tensor) -> torch.Tensor:
 
 
 class StageTrainer(Trainer):
-    """Trainer of one stage. `paraphrase` writes and scores what the gate lets through."""
+    """Trainer of one stage.
+
+    stage: its number. files: the pairs for training and for validation. sources: what each
+    evaluation paraphrases, and metric scores, once the accuracy is high enough.
+    """
 
     def __init__(
         self,
         settings: Settings,
+        stage: int,
         model: Any,
         args: TrainingArguments,
-        train: Path,
-        validation: Path,
-        **more: Any,
+        files: tuple[Path, Path],
+        sources: Sequence[str],
+        metric: Metric,
+        collator: Any,
     ):
-        self.settings = settings
-        self.tokenizer = more["data_collator"].tokenizer
-        self.sources: list[str] = []
-        self.metric: Metric | None = None
+        self.settings, self.stage, self.sources, self.metric = settings, stage, sources, metric
+        self.tokenizer = collator.tokenizer
         self.samples: list[list[str]] = []
+        """Some sources with their paraphrases, of the last evaluation."""
         self.seconds: Callable[[], float] = lambda: 0.0
+        """Returns the seconds of the stage so far."""
         smoothing, args.label_smoothing_factor = args.label_smoothing_factor, 0.0
         super().__init__(
             model,
             args,
-            train_dataset=PairFile(train),
-            eval_dataset=PairFile(validation),
+            data_collator=collator,
+            train_dataset=PairFile(files[0]),
+            eval_dataset=PairFile(files[1]),
             compute_loss_func=partial(token_loss, label_smoothing=smoothing),
             compute_metrics=self.measure,
             preprocess_logits_for_metrics=count_right,
-            **more,
         )
 
     def get_train_dataloader(self) -> DataLoader:
         """Returns the batches of all steps of the stage, as one epoch of Trainer's."""
-        args, data = self.args, self.train_dataset
+        args, data, pairs = self.args, self.train_dataset, self.settings.batch.pairs
         assert isinstance(data, PairFile)
-        if args.output_dir is None:
-            raise ValueError("the training arguments have no output_dir")
-        stage = int(Path(args.output_dir).name.rpartition("-")[2])
-        seed = [self.settings.seed, stage]
-        sampler = LikeLengths(lengths(data.table), self.settings.batch.pairs, args.max_steps, seed)
+        seed = [self.settings.seed, self.stage]
         loader = DataLoader(
             data,
-            sampler=sampler,
+            sampler=LikeLengths(lengths(data.table), pairs, args.max_steps, seed),
             batch_size=args.per_device_train_batch_size,
             collate_fn=self.data_collator,
             num_workers=args.dataloader_num_workers,
@@ -174,7 +176,6 @@ class StageTrainer(Trainer):
         found = dict(gather_object([*zip(places, texts, strict=True)]))
         written = [found[place] for place in range(len(self.sources))]
         self.samples = [[*one] for one in zip(self.sources, written, strict=True)][:SAMPLES]
-        assert self.metric is not None
         scores = self.metric.sentence_scores(Pairs.of(self.sources, written))
         mean = [float(np.nan_to_num(scores).mean())]  # an empty text has no score
         return broadcast_object_list(mean)[0]

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import groupby, pairwise
 
+from gaixie.training.modeling.prompt import DEGREES
 from gaixie.training.modeling.vocabulary import BYTES, LOCATION, SPECIAL, WORD, kind_of
 from gaixie.udfs.text.code_points import from_strings
 from gaixie.udfs.text.entities import EntityFinder, EntitySettings
@@ -30,21 +31,17 @@ class EntityCodec:
         entities: EntitySettings,
         word_characters: int,
         indices: int,
-        degrees: int = 0,
         locations: Collection[str] = (),
     ):
         """tokens: all tokens in the order of their ids. word_characters, indices, locations: see
-        from_words.
-
-        degrees: number of degree tokens.
-        """
+        from_words of the tokenizer."""
         self.tokens = tokens
         self.ids = {token: index for index, token in enumerate(tokens)}
         self.word_characters, self.indices = word_characters, indices
         self.missing_entities = 0
         """Indexed tokens that decoding has dropped, since their sentence's table lacked them."""
         self._first_byte = self.ids[BYTES[0]]
-        self._special = len(SPECIAL) + degrees
+        self._special = len(SPECIAL) + DEGREES
         self.entity_ids = range(self._special, self._first_byte)
         """Ids of indexed tokens."""
         # Tokens that text may become; text that looks like another token never becomes it.

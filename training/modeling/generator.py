@@ -18,9 +18,10 @@ from typing import Any
 
 import torch
 
-from gaixie.training.data.collator import causal_prompts, padded, with_code
+from gaixie.training.modeling.collator import causal_prompts, padded, with_code
 from gaixie.training.modeling.entity_constraint import EntityConstraint
 from gaixie.training.modeling.model import end_tokens
+from gaixie.training.modeling.prompt import DEGREES
 from gaixie.training.modeling.tokenizer import ENTITIES, EntityAlignedTokenizer
 from gaixie.training.settings import Decoding
 from gaixie.udfs.text.normalise import normalise
@@ -44,9 +45,9 @@ class Generator:
         self.longest = longest // 3 if self.is_causal else longest
         """Maximum tokens of a source; a longer one is cut and counted."""
         self._most_new = 2 * self.longest if self.is_causal else positions - 1
-        self.degrees = 5 if getattr(model.config, "degrees", False) else 0
+        self.degrees = DEGREES if getattr(model.config, "degrees", False) else 0
         """Number of degrees of change that the model has learned."""
-        self._aligned = isinstance(tokenizer, EntityAlignedTokenizer)
+        self._codec = tokenizer.codec if isinstance(tokenizer, EntityAlignedTokenizer) else None
 
     def candidates(
         self,
@@ -103,7 +104,7 @@ class Generator:
                 ids[k] = cut["input_ids"]
                 self.counts["cut"] += 1
         ids = [with_code(self.tokenizer, row, code)[: self.longest] for row in ids]
-        return ids, batch[ENTITIES] if self._aligned else [None] * len(ids)
+        return ids, batch[ENTITIES] if self._codec else [None] * len(ids)
 
     def _batches(self, lengths: list[int], decoding: Decoding) -> Iterator[tuple[int, list[int]]]:
         """Yields (limit of new tokens, sources of the batch), longest first, so that memory runs
@@ -127,8 +128,8 @@ class Generator:
         inputs, mask = padded(ids, pad, side), padded([[1] * len(row) for row in ids], 0, side)
         ends = end_tokens(self.model, self.tokenizer)
         constraints = []
-        if self._aligned:
-            constraints = [EntityConstraint(ids, self.tokenizer.entity_ids, ends, limit)]
+        if self._codec:
+            constraints = [EntityConstraint(ids, self._codec.entity_ids, ends, limit)]
         how: dict[str, Any] = {
             "do_sample": False,
             "num_beams": decoding.beams,
@@ -153,7 +154,7 @@ class Generator:
         """Returns the different texts of one source's candidates."""
         chosen: dict[str, None] = {}
         for line in lines:
-            before = getattr(self.tokenizer, "missing_entities", 0)
+            before = self._codec.missing_entities if self._codec else 0
             text = self._decode(source, line, table)
             if not has_text(text) or text in chosen:
                 continue
@@ -161,14 +162,14 @@ class Generator:
                 self.counts["copies"] += 1
                 continue
             chosen[text] = None
-            unknown = getattr(self.tokenizer, "missing_entities", 0) - before
-            self.counts["unknown entities"] += unknown
+            if self._codec:
+                self.counts["unknown entities"] += self._codec.missing_entities - before
         self.counts["paraphrases"] += len(chosen)
         self.counts["no candidate"] += not chosen
         return [*chosen]
 
     def _decode(self, source: str, ids: list[int], table: str | None) -> str:
-        if self._aligned:
+        if self._codec:
             return restore(self.tokenizer.decode(ids, entities=table), source)
         text = self.tokenizer.decode(
             ids, skip_special_tokens=True, clean_up_tokenization_spaces=False

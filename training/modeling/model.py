@@ -1,4 +1,4 @@
-"""Builds and loads sequence-to-sequence and causal models with their tokenizers.
+"""Builds and loads sequence-to-sequence and causal models, and tokenizers.
 
 Raises OSError or ValueError with one line that names the setting or the folder.
 """
@@ -20,7 +20,6 @@ from transformers import (
     AutoTokenizer,
     BartConfig,
     BartForConditionalGeneration,
-    PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
@@ -32,25 +31,22 @@ from gaixie.udfs.metrics.encoder import VOCABULARIES, choose_device, load_networ
 from gaixie.udfs.storage.local_copy import local_copy
 
 
-def load_tokenizer(folder: str | None, pretrained: str | None = None) -> PreTrainedTokenizerBase:
-    """Loads our tokenizer from its folder, which may be in a store; without one, the pretrained
-    model's. Raises ValueError if that has no padding or end token."""
-    if folder is not None:
-        with local_copy(None, folder) as (_, local):
-            if not Path(local, VOCABULARY_FILE).is_file():
-                raise FileNotFoundError(f"tokenizer: {folder}: no {VOCABULARY_FILE} in it")
-            return EntityAlignedTokenizer.from_pretrained(str(local))
-    with _named(str(pretrained)):
-        tokenizer = AutoTokenizer.from_pretrained(str(pretrained))
-        return _checked(tokenizer)
+def load_tokenizer(name: str, download: bool = False) -> PreTrainedTokenizerBase:
+    """Loads our tokenizer, or any other, from a folder or from the hub's cache.
 
-
-def _checked(tokenizer: Any) -> PreTrainedTokenizerBase:
-    if tokenizer.eos_token_id is None:
-        raise ValueError("its tokenizer has no end token")
-    if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    return tokenizer
+    name: the folder, which may be in a store, or the name on the hub. download: from the hub, if it
+    is not in the cache. Raises ValueError if it has no end token.
+    """
+    with local_copy(None, name) as (_, folder), _in_a_line(name):
+        files = (*VOCABULARIES, VOCABULARY_FILE)
+        if folder.is_dir() and not any(any(folder.glob(file)) for file in files):
+            raise ValueError("it has no tokenizer")  # transformers would make an empty one
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=not download)
+        if tokenizer.eos_token_id is None:
+            raise ValueError("its tokenizer has no end token")
+        if tokenizer.pad_token_id is None:
+            tokenizer.pad_token = tokenizer.eos_token
+        return tokenizer
 
 
 def tokens_digest(tokenizer: PreTrainedTokenizerBase) -> str:
@@ -58,14 +54,6 @@ def tokens_digest(tokenizer: PreTrainedTokenizerBase) -> str:
     vocabulary = tokenizer.get_vocab()
     tokens = "\n".join(sorted(vocabulary, key=vocabulary.__getitem__))
     return hashlib.sha256(tokens.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def is_causal(settings: Model) -> bool:
-    """Returns whether a model is causal; a new one is not."""
-    if settings.pretrained is None:
-        return False
-    with _named(settings.pretrained):
-        return not AutoConfig.from_pretrained(settings.pretrained).is_encoder_decoder
 
 
 def build_model(settings: Settings, tokenizer: PreTrainedTokenizerBase, start: Path | None) -> Any:
@@ -80,7 +68,7 @@ def build_model(settings: Settings, tokenizer: PreTrainedTokenizerBase, start: P
     if own.lora is not None:
         model = _lora(own, own.lora, start)
     elif start is not None or own.pretrained is not None:
-        model = _load(own, str(start or own.pretrained), torch.float32)
+        model = _load(str(start or own.pretrained), torch.float32)
     else:
         model = BartForConditionalGeneration(_config(own.config or {}, tokenizer))
     model.config.degrees = settings.data.codes is not None
@@ -88,28 +76,30 @@ def build_model(settings: Settings, tokenizer: PreTrainedTokenizerBase, start: P
     return model
 
 
-def _load(settings: Model, folder: str, dtype: Any) -> Any:
-    kind = AutoModelForCausalLM if is_causal(settings) else AutoModelForSeq2SeqLM
+def _load(name: str, dtype: Any) -> Any:
     on_cpu = parse_flag_from_env("ACCELERATE_USE_CPU") or not torch.cuda.is_available()
     # The backward pass of the CPU's fused attention takes ten times as long as all the rest.
     attention = {"attn_implementation": "eager"} if on_cpu else {}
-    with _named(folder):
-        return kind.from_pretrained(folder, dtype=dtype, **attention)
+    with _in_a_line(name):
+        kind = _kind(AutoConfig.from_pretrained(name))
+        return kind.from_pretrained(name, dtype=dtype, **attention)
+
+
+def _kind(config: Any) -> Any:
+    return AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
 
 
 def _lora(settings: Model, options: dict[str, Any], start: Path | None) -> Any:
     from peft import LoraConfig, PeftModel, get_peft_model  # takes seconds
 
-    base = _load(settings, str(settings.pretrained), "auto")
+    base = _load(str(settings.pretrained), "auto")
     if settings.eight_bits:
         quantise_linear_layers(base)
     if start is not None:
         return PeftModel.from_pretrained(base, str(start), is_trainable=True)
-    task = "CAUSAL_LM" if is_causal(settings) else "SEQ_2_SEQ_LM"
-    try:
+    task = "SEQ_2_SEQ_LM" if base.config.is_encoder_decoder else "CAUSAL_LM"
+    with _in_a_line("model.lora"):
         return get_peft_model(base, LoraConfig(**{"task_type": task} | options))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"model.lora: {' '.join(str(error).split())}") from None
 
 
 def merge_lora(settings: Settings, adapter: Path) -> Any:
@@ -118,7 +108,7 @@ def merge_lora(settings: Settings, adapter: Path) -> Any:
     from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
     unset_hf_deepspeed_config()  # under ZeRO-3, every process would have to load it
-    base = _load(settings.model, str(settings.model.pretrained), "auto")
+    base = _load(str(settings.model.pretrained), "auto")
     base.config.degrees = settings.data.codes is not None
     return PeftModel.from_pretrained(base, str(adapter)).merge_and_unload()
 
@@ -134,18 +124,9 @@ def load_model(folder: str, device: str = "auto", precision: str = "float32") ->
         raise ValueError(f"device {device!r}: not available here") from None
     with loading(folder):
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
-        files = (*VOCABULARIES, VOCABULARY_FILE)
-        if Path(folder).is_dir() and not any(any(Path(folder).glob(name)) for name in files):
-            raise ValueError("it has no tokenizer")
-        tokenizer = _checked(AutoTokenizer.from_pretrained(folder, local_files_only=True))
-        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-        model = load_network(kind, folder, config)
-        tokens = model.get_input_embeddings().num_embeddings
-        if len(tokenizer) > tokens:
-            raise ValueError(
-                f"its tokenizer has {len(tokenizer):,} tokens, but the model only {tokens:,}: they "
-                "do not belong together"
-            )
+        model = load_network(_kind(config), folder, config)
+    tokenizer = load_tokenizer(folder)
+    _check_size(folder, model, tokenizer)
     return model.to(target, torch.bfloat16 if precision == "bfloat16" else torch.float32), tokenizer
 
 
@@ -157,41 +138,33 @@ def end_tokens(model: Any, tokenizer: Any) -> list[int]:
 
 
 @contextmanager
-def _named(name: str) -> Iterator[None]:
-    """Turns loading errors of transformers into one line that names the setting."""
+def _in_a_line(name: str) -> Iterator[None]:
+    """Turns errors of transformers and PEFT into one line that names what was loaded."""
     try:
         yield
-    except (OSError, ValueError, KeyError) as error:
-        first_line = str(error).strip().splitlines()[0]
-        raise ValueError(f"model.pretrained: {name}: {first_line}") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"{name}: {first_line}") from None
 
 
 def _config(values: dict[str, Any], tokenizer: PreTrainedTokenizerBase) -> BartConfig:
-    for name in values:
-        if not hasattr(BartConfig(), name):
-            raise ValueError(f"model.config: BART has no setting '{name}'")
-    if "vocab_size" in values:
-        raise ValueError("model.config: vocab_size comes from the tokenizer; remove it")
-    special = {name: getattr(tokenizer, name) for name in ("pad_token_id", "bos_token_id")}
-    end = ("eos_token_id", "decoder_start_token_id", "forced_eos_token_id")
-    special |= dict.fromkeys(end, tokenizer.eos_token_id)
-    own = {"num_hidden_layers": values.get("encoder_layers", 12), "vocab_size": len(tokenizer)}
-    try:
+    with _in_a_line("model.config"):
+        for name in values:
+            if not hasattr(BartConfig(), name):
+                raise ValueError(f"BART has no setting '{name}'")
+        if "vocab_size" in values:
+            raise ValueError("vocab_size comes from the tokenizer; remove it")
+        special = {name: getattr(tokenizer, name) for name in ("pad_token_id", "bos_token_id")}
+        end = ("eos_token_id", "decoder_start_token_id", "forced_eos_token_id")
+        special |= dict.fromkeys(end, tokenizer.eos_token_id)
+        own = {"num_hidden_layers": values.get("encoder_layers", 12), "vocab_size": len(tokenizer)}
         return BartConfig(**own | values | special)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"model.config: {' '.join(str(error).split())}") from None
 
 
-def _check(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: Settings) -> None:
+def _check(model: Any, tokenizer: PreTrainedTokenizerBase, settings: Settings) -> None:
     """Raises ValueError for a tokenizer that does not fit the model, and for too few positions."""
-    name = settings.model.pretrained or "config"
-    rows: Any = model.get_input_embeddings().num_embeddings
+    _check_size(settings.model.pretrained or "model.config", model, tokenizer)
     aligned = isinstance(tokenizer, EntityAlignedTokenizer)
-    if rows != len(tokenizer) and (aligned or rows < len(tokenizer)):  # some models have spare rows
-        raise ValueError(
-            f"model: {name} has {rows:,} tokens, but the tokenizer {len(tokenizer):,}: they do not "
-            "belong together"
-        )
     if settings.data.codes is not None and model.config.is_encoder_decoder and not aligned:
         raise ValueError("data.codes: a sequence-to-sequence model needs our tokenizer for them")
     positions = getattr(model.config, "max_position_embeddings", None)
@@ -199,4 +172,14 @@ def _check(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings:
         raise ValueError(
             f"max_length: {settings.max_length} tokens, but the model has {positions} positions "
             "(max_position_embeddings)"
+        )
+
+
+def _check_size(name: str, model: Any, tokenizer: PreTrainedTokenizerBase) -> None:
+    tokens = model.get_input_embeddings().num_embeddings
+    spare = not isinstance(tokenizer, EntityAlignedTokenizer)  # some models have spare rows
+    if tokens < len(tokenizer) or (tokens > len(tokenizer) and not spare):
+        raise ValueError(
+            f"{name}: the tokenizer has {len(tokenizer):,} tokens, but the model {tokens:,}: they "
+            "do not belong together"
         )

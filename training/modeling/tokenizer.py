@@ -18,7 +18,7 @@ that a model learns to copy the first and to write the second. Section 5.2 has s
 the rest: for a long word of the target that the source lacks, and for an entity beyond the last
 index. Here both are spelled: such a token would stand for nothing when it is decoded, and the model
 would learn to leave a gap where the training pair has words. Decoding with a table restores the
-entities; a token that the table lacks is dropped, and counted by ``missing_entities``.
+entities; a token that the table lacks is dropped, and counted by ``codec.missing_entities``.
 
 Every token is in the base vocabulary: a transformers tokenizer with as many added tokens takes
 minutes to load. Text is never searched for names of tokens: a sentence that contains ``<date_1>``
@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ from transformers.tokenization_utils_base import PaddingStrategy, TruncationStra
 
 from gaixie.training.modeling import vocabulary
 from gaixie.training.modeling.entity_codec import EntityCodec
+from gaixie.training.modeling.prompt import DEGREES
 from gaixie.training.modeling.vocabulary import BOS, EOS, SPECIAL
 from gaixie.udfs.text.entities import EntitySettings
 from gaixie.udfs.text.normalise import NORMALISATION
@@ -68,14 +69,11 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         self._settings = vocabulary.read_settings(Path(settings_file))
         entities = EntitySettings.model_validate(self._settings["entities"])
         word_characters, indices = self._settings["word_characters"], self._settings["indices"]
-        self.degrees = self._settings.get("degrees", 0)
-        """Number of degrees of change for which it has tokens; 0 in old folders."""
-        locations = self._settings.get("locations", "").split()
+        locations = self._settings["locations"].split()
         self.entity_kinds = (*entities.kinds, *[vocabulary.LOCATION] * bool(locations))
-        fixed = vocabulary.fixed_tokens(entities, indices, self.degrees, bool(locations))
+        fixed = vocabulary.fixed_tokens(entities, indices, bool(locations))
         tokens = vocabulary.read_tokens(Path(vocabulary_file), fixed)
-        settings = word_characters, indices, self.degrees, locations
-        self.codec = EntityCodec(tokens, entities, *settings)
+        self.codec = EntityCodec(tokens, entities, word_characters, indices, locations)
         here = {"segmenter": vocabulary.segmenter_name(), "normalisation": NORMALISATION}
         for name, value in here.items():
             if self._settings[name] != value:
@@ -113,23 +111,10 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
             )
             return cls(*vocabulary.write_files(Path(folder), *made), **kwargs)
 
-    @property
-    def missing_entities(self) -> int:
-        """Returns how many indexed tokens decoding has dropped, since their sentence's table lacked
-        them."""
-        return self.codec.missing_entities
-
-    @property
-    def entity_ids(self) -> range:
-        """Returns the ids of the indexed tokens."""
-        return self.codec.entity_ids
-
     def degree_id(self, degree: int) -> int:
-        """Returns the token of a degree of change. Raises ValueError if the tokenizer has none for
-        it."""
-        if not 1 <= degree <= self.degrees:
-            known = f"1 to {self.degrees}" if self.degrees else "none: it was made without them"
-            raise ValueError(f"degree {degree}: the tokenizer's degrees are {known}")
+        """Returns the token of a degree of change. Raises ValueError if there is none."""
+        if not 1 <= degree <= DEGREES:
+            raise ValueError(f"degree {degree}: the tokenizer's degrees are 1 to {DEGREES}")
         return len(SPECIAL) + degree - 1
 
     # Encoding
@@ -195,10 +180,6 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         if return_entities:
             encoding[ENTITIES] = entities[0] if single else entities
         return encoding
-
-    def count_words(self, texts: Sequence[str]) -> tuple[int, int]:
-        """Counts the words outside the entities of some texts, and how many of them are tokens."""
-        return self.codec.count_words(texts)
 
     def tokenize(
         self, text: str, pair=None, add_special_tokens: bool = False, **kwargs

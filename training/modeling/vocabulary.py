@@ -31,20 +31,20 @@ WORD = "word"
 """The kind of an unknown long word."""
 LOCATION = "location"
 """The kind of a place name, in tokenizers that know some."""
-SETTINGS = {"word_characters", "indices", "entities", "normalisation", "segmenter"}
-"""Keys of entities.json; newer ones also have ``degrees`` and ``locations``."""
+SETTINGS = {
+    *("word_characters", "indices", "entities", "locations", "normalisation", "segmenter"),
+}
+"""Keys of entities.json."""
 
 
-def fixed_tokens(
-    entities: EntitySettings, indices: int, degrees: int = DEGREES, locations: bool = False
-) -> dict[str, None]:
+def fixed_tokens(entities: EntitySettings, indices: int, locations: bool) -> dict[str, None]:
     """Returns the tokens before the first character, in the order of their ids.
 
     locations: whether place names are indexed.
     """
     kinds = (*entities.kinds, WORD, LOCATION) if locations else (*entities.kinds, WORD)
     indexed = (f"<{kind}_{number}>" for kind in kinds for number in range(1, indices + 1))
-    asked = (f"<degree_{number}>" for number in range(1, degrees + 1))
+    asked = (f"<degree_{number}>" for number in range(1, DEGREES + 1))
     return dict.fromkeys((*SPECIAL, *asked, *indexed, *BYTES))
 
 
@@ -71,7 +71,7 @@ def tokens_of(
     """Returns tokens and settings of a new tokenizer; see EntityAlignedTokenizer.from_words."""
     words = list(words)
     places = sorted({*locations})
-    fixed = fixed_tokens(entities, indices, locations=bool(places))
+    fixed = fixed_tokens(entities, indices, bool(places))
     for word in words:
         if not word or word in fixed or any(mark in word for mark in "\n\r"):
             raise ValueError(f"vocabulary: {word!r} cannot be a word")
@@ -82,7 +82,6 @@ def tokens_of(
     settings = {
         "word_characters": word_characters,
         "indices": indices,
-        "degrees": DEGREES,
         "entities": entities.model_dump(mode="json"),
         "locations": " ".join(places),  # a list would take thousands of lines
         "normalisation": NORMALISATION,

@@ -52,6 +52,13 @@ def estimate(metric: Metric, sets: Sequence[Pairs], resamples: Resamples) -> Est
     return estimate_of(np.mean(scores, axis=0))
 
 
+def mean_of(scores: np.ndarray, resamples: Resamples) -> Estimate:
+    """Estimates the mean of sentence scores, shape (rows,); a row with NaN does not count."""
+    there = ~np.isnan(scores)
+    sums = resamples.sums(np.column_stack([np.where(there, scores, 0.0), there]))
+    return estimate_of(ratio(sums[:, 0], sums[:, 1]))
+
+
 def leave_one_out(source: pa.Array, references: Sequence[pa.Array]) -> list[Pairs]:
     """Returns Pairs with each column of references as the paraphrase, and the others as references.
 
@@ -82,8 +89,7 @@ def diversity(
     there = ~np.isnan(scores).all(axis=0)
     estimates = {}
     for name, of in (("min", np.nanmin), ("mean", np.nanmean), ("max", np.nanmax)):
-        column = np.zeros(len(source))
+        column = np.full(len(source), np.nan)
         column[there] = of(scores[:, there], axis=0)
-        sums = resamples.sums(np.column_stack([column, there]))
-        estimates[name] = estimate_of(ratio(sums[:, 0], sums[:, 1]))
+        estimates[name] = mean_of(column, resamples)
     return estimates

@@ -1,42 +1,36 @@
-"""The curriculum's state machine must follow every path of the figure, and a plain reference."""
+"""The decision must follow every path of the figure, and a plain reference."""
 
-from itertools import pairwise
-
-import hypothesis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gaixie.training.loop.controller import (
-    ACTIONS,
     CONTINUE,
-    FINISH,
-    NEXT_STAGE,
+    END_STAGE,
     SAVE_BEST,
-    State,
-    evaluate,
+    Decision,
+    Evaluation,
+    decide,
 )
-from gaixie.training.settings import ControllerSettings
+from gaixie.training.settings import Limits
 
 
-def follow(settings: ControllerSettings, evaluations, state: State | None = None):
-    """Returns (last state, decisions) after evaluations (step, seconds, accuracy, score)."""
-    state, decisions = state or State(), []
-    for one in evaluations:
-        if state.finished:
+def follow(limits: Limits, evaluations: list[Evaluation], max_steps: int = 999) -> list[Decision]:
+    """Returns the decision after each evaluation, up to the one that ends the stage."""
+    decisions: list[Decision] = []
+    for end in range(1, len(evaluations) + 1):
+        decisions.append(decide(limits, max_steps, evaluations[:end]))
+        if decisions[-1].action == END_STAGE:
             break
-        state, decision = evaluate(settings, state, *one)
-        decisions.append(decision)
-    return state, decisions
+    return decisions
 
 
-def steps(*values: tuple[float, float | None]):
+def steps(*values: tuple[float, float | None]) -> list[Evaluation]:
     """Returns evaluations every 10 steps and 5 seconds, from (accuracy, score)."""
-    return [(10 * k, 5.0 * k, *one) for k, one in enumerate(values, 1)]
+    return [Evaluation(10 * k, 5.0 * k, *one) for k, one in enumerate(values, 1)]
 
 
 def test_all_of_the_figure():
-    settings = ControllerSettings(stages=2, patience=2, min_delta=0.01)
     values = [
         (0.2, None),  # not readable: no score is needed
         (0.5, 0.9),  # nor used: accuracy must exceed the threshold
@@ -46,56 +40,41 @@ def test_all_of_the_figure():
         (0.7, 0.46),  # exactly min_delta or less: 1st miss
         (0.4, 0.99),  # not readable: no miss
         (0.7, 0.44),  # 2nd miss in a row
-        (0.6, 0.10),  # stage 2: its first score is its best, whatever stage 1's was
-        (0.6, 0.10),
-        (0.6, 0.09),
     ]
-    state, decisions = follow(settings, steps(*values))
-    actions = [decision.action for decision in decisions]
-    assert actions == [
-        *(CONTINUE, CONTINUE, SAVE_BEST, CONTINUE, SAVE_BEST, CONTINUE, CONTINUE, NEXT_STAGE),
-        *(SAVE_BEST, CONTINUE, FINISH),
+    decisions = follow(Limits(patience=2, min_delta=0.01), steps(*values))
+    assert [decision.action for decision in decisions] == [
+        *(CONTINUE, CONTINUE, SAVE_BEST, CONTINUE, SAVE_BEST, CONTINUE, CONTINUE, END_STAGE),
     ]
-    assert [decision.stage for decision in decisions] == [1] * 8 + [2] * 3
-    assert [decision.evaluation for decision in decisions] == [*range(1, 12)]
-    assert [decision.best for decision in decisions] == [
-        *(None, None, 0.40, 0.40, 0.45, 0.45, 0.45, 0.45, 0.10, 0.10, 0.10)
-    ]
-    assert [decision.best_evaluation for decision in decisions][-4:] == [5, 9, 9, 9]
-    assert [k for k, decision in enumerate(decisions, 1) if decision.improved] == [3, 5, 9]
-    assert (state.finished, state.stage, state.best) == (True, 2, 0.10)
+    assert [decision.evaluation for decision in decisions] == [*range(1, 9)]
+    bests = [None, None, 0.40, 0.40, 0.45, 0.45, 0.45, 0.45]
+    assert [decision.best for decision in decisions] == bests
+    assert decisions[-1].best_evaluation == 5
+    assert [k for k, decision in enumerate(decisions, 1) if decision.improved] == [3, 5]
 
 
 @pytest.mark.parametrize(
-    ("budget", "words"),
-    [({"max_steps": 30}, "30 steps"), ({"max_seconds": 15}, "15 seconds")],
+    ("limits", "max_steps", "words"),
+    [({}, 30, "30 steps"), ({"max_seconds": 15}, 999, "15 seconds")],
     ids=["steps", "seconds"],
 )
-def test_a_budget_ends_each_stage(budget, words):
-    settings = ControllerSettings(stages=2, patience=9, **budget)
-    values = [(0.6, 0.1), (0.6, 0.2), (0.6, 0.15), *[(0.1, 0)] * 9]
-    _, decisions = follow(settings, steps(*values))
-    assert [decision.action for decision in decisions] == [
-        *(SAVE_BEST, SAVE_BEST, NEXT_STAGE, CONTINUE, CONTINUE, FINISH)
-    ]
-    assert f"stage 1 has used its budget of {words}" in decisions[2].reason
-    assert "the best weights are those of evaluation 2, 0.2000" in decisions[2].reason
-    assert decisions[2].best == 0.2
-    # Stage 2 counts its own steps, and was never readable: nothing to restore.
-    assert f"stage 2 has used its budget of {words}" in decisions[5].reason
-    assert "it was never readable, so the current weights stay" in decisions[5].reason
-    assert (decisions[5].best, decisions[5].best_evaluation) == (None, None)
+def test_a_budget_ends_a_stage(limits, max_steps, words):
+    limits = Limits(patience=9, **limits)
+    *_, last = follow(limits, steps((0.6, 0.1), (0.6, 0.2), (0.6, 0.15), (0.6, 0.3)), max_steps)
+    assert (last.action, last.evaluation, last.best) == (END_STAGE, 3, 0.2)
+    assert f"has used its budget of {words}" in last.reason
+    assert "the best weights are those of evaluation 2, 0.2000" in last.reason
+    *_, last = follow(limits, steps(*[(0.1, 0)] * 4), max_steps)
+    assert (last.action, last.best, last.best_evaluation) == (END_STAGE, None, None)
+    assert "it was never readable, so the current weights stay" in last.reason
 
 
-# Properties, over any settings and evaluations
+# Properties, over any limits and evaluations
 
-SETTINGS = st.builds(
-    ControllerSettings,
-    stages=st.integers(1, 4),
+LIMITS = st.builds(
+    Limits,
     accuracy=st.sampled_from([0.0, 0.5, 1.0]),
     patience=st.integers(1, 4),
     min_delta=st.sampled_from([0.0, 0.05, 0.3]),
-    max_steps=st.none() | st.integers(1, 60),
     max_seconds=st.none() | st.floats(0.1, 60),
 )
 # Few distinct values, so that ties and edges occur.
@@ -105,64 +84,39 @@ SCORES = st.sampled_from([0.0, 0.1, 0.15, 0.2, 0.5, 0.8]) | st.floats(-1, 2)
 @st.composite
 def histories(draw):
     step, seconds, found = 0, 0.0, []
-    for _ in range(draw(st.integers(0, 40))):
+    for _ in range(draw(st.integers(0, 25))):
         step += draw(st.integers(0, 20))
         seconds += draw(st.floats(0, 20))
-        found.append(
-            (step, seconds, draw(st.sampled_from([0.0, 0.3, 0.5, 0.9, 1.0])), draw(SCORES))
-        )
+        accuracy = draw(st.sampled_from([0.0, 0.3, 0.5, 0.9, 1.0]))
+        found.append(Evaluation(step, seconds, accuracy, draw(SCORES)))
     return found
 
 
-def stages_of(settings: ControllerSettings, history) -> list[int]:
-    """Returns the stage of each evaluation from the whole history, as a plain reference.
-
-    A stage is the shortest stretch of evaluations, after the previous stage, with a reason to end.
-    """
-    stages: list[int] = []
-    for stage in range(1, settings.stages + 1):
-        begin = len(stages)
-        since = history[begin - 1][:2] if begin else (0, 0.0)
-        for end in range(begin + 1, len(history) + 1):
-            stages.append(stage)
-            if ends(settings, history[begin:end], *since):
-                break
-    return stages
+def bests(limits: Limits, evaluations: list[Evaluation]) -> list[int]:
+    """Returns the numbers of the successive bests among the readable evaluations."""
+    found: list[int] = []
+    for k, one in enumerate(evaluations, 1):
+        if one.accuracy > limits.accuracy:
+            before = evaluations[found[-1] - 1].score if found else None
+            if before is None or one.score > before + limits.min_delta:
+                found.append(k)
+    return found
 
 
-def ends(settings: ControllerSettings, stretch, step: int, seconds: float) -> bool:
-    scores = [score for _, _, accuracy, score in stretch if accuracy > settings.accuracy]
-    places = [0]  # places of successive bests among readable scores
-    for k, score in enumerate(scores):
-        if k and score > scores[places[-1]] + settings.min_delta:
-            places.append(k)
-    fitted = bool(scores) and len(scores) - 1 - places[-1] >= settings.patience
-    out_of_steps = settings.max_steps and stretch[-1][0] - step >= settings.max_steps
-    out_of_time = settings.max_seconds and stretch[-1][1] - seconds >= settings.max_seconds
-    return bool(fitted or out_of_steps or out_of_time)
-
-
-@hypothesis.settings(deadline=None)
-@given(SETTINGS, histories())
-def test_switches_as_the_plain_reference(settings, history):
-    _, decisions = follow(settings, history)
-    assert [decision.stage for decision in decisions] == stages_of(settings, history)
-
-
-@hypothesis.settings(deadline=None)
-@given(SETTINGS, histories())
-def test_stages_go_up_and_the_best_never_falls(settings, history):
-    state, decisions = follow(settings, history)
-    assert all(decision.action in ACTIONS for decision in decisions)
-    for number, (a, b) in enumerate(pairwise(decisions), 1):
-        assert b.evaluation == number + 1
-        assert b.stage == a.stage + (a.action == NEXT_STAGE)
-        if a.stage == b.stage and a.best is not None:
-            assert b.best >= a.best
-        assert a.action != FINISH
-    for decision in decisions:
-        assert decision.improved == (decision.best_evaluation == decision.evaluation)
-        assert (decision.action == SAVE_BEST) <= decision.improved
-        assert (decision.best is None) == (decision.best_evaluation is None)
-    finish = decisions and decisions[-1].action == FINISH
-    assert state.finished == bool(finish)
+@given(LIMITS, st.integers(1, 200), histories())
+def test_decides_as_the_plain_reference(limits, max_steps, history):
+    decisions = follow(limits, history, max_steps)
+    for end, decision in enumerate(decisions, 1):
+        found = bests(limits, history[:end])
+        number = found[-1] if found else None
+        assert decision.best_evaluation == number
+        assert decision.best == (None if number is None else history[number - 1].score)
+        assert decision.improved == (number == end)
+        since = history[number:end] if found else []
+        misses = sum(one.accuracy > limits.accuracy for one in since)
+        step, seconds = history[end - 1][:2]
+        late = limits.max_seconds is not None and seconds >= limits.max_seconds
+        if misses >= limits.patience or step >= max_steps or late:
+            assert decision.action == END_STAGE
+        else:
+            assert decision.action == (SAVE_BEST if number == end else CONTINUE)

@@ -55,7 +55,7 @@ def test_every_line_of_a_model_that_has_seen_no_entity(decoding, tmp_path):
     torch.set_num_threads(1)
     pairs = [("今天公园很好看", "公园今天很好看"), ("我们昨天看书", "昨天我们看书")]
     generator = Generator(*load_model(tiny_seq2seq(tmp_path, pairs)))
-    entities = generator.tokenizer.entity_ids
+    entities = generator.tokenizer.codec.entity_ids
     sources = ["他2024年3月读了《三国》,花了300元和300元", "我们昨天花了300元", "今天公园很好看"]
     ids, _ = generator._encode(sources, "")
     lines = generator._write(ids, 20, decoding)

@@ -10,8 +10,8 @@ from transformers import AutoTokenizer
 
 from gaixie.training.modeling.generator import Generator
 from gaixie.training.modeling.model import load_model
-from gaixie.training.modeling.paraphraser import Paraphraser, Ranked
 from gaixie.training.modeling.prompt import prompt
+from gaixie.training.modeling.trained_paraphraser import Ranked, TrainedParaphraser
 from gaixie.training.settings import Decoding, Ranking
 
 COPIED = "我们在公园看书"
@@ -100,7 +100,7 @@ def test_batches_change_nothing(tmp_path, kind):
     runs = []
     for batch_size in (1, 8):
         one = Generator(*load_model(folder))
-        found = one.candidates(sources, Decoding(3, batch_size=batch_size, max_new_tokens=12))
+        found = one.candidates(sources, Decoding(beams=3, batch_size=batch_size, max_new_tokens=12))
         runs.append((found, one.counts))
     assert runs[0] == runs[1]
 
@@ -171,11 +171,13 @@ def test_a_code_is_a_token_behind_the_first(generator, monkeypatch):
 def test_ranked_by_the_model_or_the_metric(folder):
     """Ranking must keep the candidates; the metric puts the highest score first."""
     decoding = Decoding(beams=4)
-    by_model = Paraphraser.load(folder, Ranking(rank_by="model", tier="paper"))(SOURCES, decoding)
+    by_model = TrainedParaphraser.load(folder, Ranking(rank_by="model", tier="paper"))(
+        SOURCES, decoding
+    )
     generator = Generator(*load_model(folder))
     expected = generator.candidates(SOURCES, decoding)
     assert [[one.text for one in row] for row in by_model] == expected
-    ranked = Paraphraser.load(folder, Ranking(tier="paper"))(SOURCES, decoding)
+    ranked = TrainedParaphraser.load(folder, Ranking(tier="paper"))(SOURCES, decoding)
     for before, after in zip(by_model, ranked, strict=True):
         assert sorted(one.text for one in before) == sorted(one.text for one in after)
         whole = [one.judgements["spscore"] for one in after if not one.entities < 100]
@@ -194,7 +196,7 @@ def test_what_stands_before_what(generator):
         ranked("no entities to lose", 0.5, entities=math.nan),
         ranked("not scored", math.nan, entities=math.nan),
     ]
-    order = Paraphraser(generator, Ranking(min_meaning=0.5, tier="paper"))._key
+    order = TrainedParaphraser(generator, Ranking(min_meaning=0.5, tier="paper"))._key
     assert [one.text for one in sorted(candidates, key=order)] == [
         *("no entities to lose", "fair", "not scored", "means something else", "lost an entity")
     ]

@@ -124,11 +124,11 @@ def test_a_pair_is_aligned():
 
 
 def test_what_the_source_does_not_have_is_dropped_and_counted():
-    before = tokenizer.missing_entities
+    before = tokenizer.codec.missing_entities
     ids = tokenizer.convert_tokens_to_ids(["他", "<date_1>", "读", "<title_2>", "<title_1>"])
     table = json.dumps({"<title_1>": "《三国》"})
     assert tokenizer.decode(ids, entities=table) == "他读《三国》"
-    assert tokenizer.missing_entities == before + 2
+    assert tokenizer.codec.missing_entities == before + 2
 
 
 @given(

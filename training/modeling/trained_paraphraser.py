@@ -1,6 +1,6 @@
 """Paraphrases with a trained model, and ranks what it writes by the metric.
 
-    paraphraser = Paraphraser.load("runs/first/model")
+    paraphraser = TrainedParaphraser.load("runs/first/model")
     paraphraser(["…"], Decoding(draws=8, code="4"))    # for each source its candidates, best first
 
 The best candidate has, in this order: all entities of its source; a meaning of at least
@@ -34,7 +34,7 @@ class Ranked(NamedTuple):
     """By name: structure, synonyms, meaning, fluency, spscore."""
 
 
-class Paraphraser:
+class TrainedParaphraser:
     """A generator, and the metric that judges what it writes."""
 
     def __init__(self, generator: Generator, ranking: Ranking | None = None):
@@ -43,7 +43,7 @@ class Paraphraser:
         self._finder = EntityFinder(load_settings(ENTITIES))
 
     @classmethod
-    def load(cls, folder: str, ranking: Ranking | None = None) -> Paraphraser:
+    def load(cls, folder: str, ranking: Ranking | None = None) -> TrainedParaphraser:
         """Loads the model of a folder. Raises OSError or ValueError, in one line, if it cannot be
         loaded."""
         ranking = ranking or Ranking()

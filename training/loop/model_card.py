@@ -27,7 +27,7 @@ from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import NAME, ReleaseManifest, read_manifest
 from gaixie.udfs.storage.settings import Options
 
-TEMPLATE, CARD, FACTS = Path(__file__).with_name("card.md.j2"), "README.md", "training.json"
+TEMPLATE, CARD, FACTS = Path(__file__).with_name("model_card.md.j2"), "README.md", "training.json"
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 EXAMPLES = 5
 """Examples with the highest scores, and as many with the lowest."""

@@ -7,8 +7,8 @@ import torch
 from tiny_causal import tiny_causal
 from transformers import AutoTokenizer
 
-from gaixie.training.data.collator import IGNORED, Collator, padded
 from gaixie.training.loop.stage import count_right, token_loss
+from gaixie.training.modeling.collator import IGNORED, Collator, padded
 from gaixie.training.modeling.prompt import degree
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.vocabulary import EOS

@@ -14,7 +14,7 @@ from tiny_seq2seq import tiny_seq2seq
 
 from gaixie.training import evaluate
 from gaixie.training.card import main
-from gaixie.training.loop.card import write_plain_card
+from gaixie.training.loop.model_card import write_plain_card
 from gaixie.training.settings import Settings
 
 SOURCES = ["我们昨天在公园看花", "他在看书", "他2024年3月读了书", "今天公园很好看"]

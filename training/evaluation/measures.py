@@ -1,0 +1,111 @@
+"""The measures of an evaluation: metrics of udfs/metrics, and three that count, defined here.
+
+All texts are normalised (gaixie.udfs.text.normalise) before anything is measured.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gaixie.training.modeling.entities_kept import ENTITIES, entities_kept
+from gaixie.udfs.metrics import Metric, Pairs, load_metric
+from gaixie.udfs.metrics.metric import complete, signature
+from gaixie.udfs.metrics.references import Resamples, mean_of
+from gaixie.udfs.text.entities import EntityFinder, load_settings
+from gaixie.udfs.text.normalise import NORMALISATION
+
+METRICS = ("spscore", "spscore-meaning", "self-bleu", "bert-ibleu", "parascore")
+
+
+class Count(Metric):
+    """A measure that one function of source and paraphrase computes.
+
+    is_: name, title and other attributes of a metric; without range and higher_is_better, the
+    measure has no bounds, and neither direction is better.
+    """
+
+    def __init__(self, score: Callable[[str, str], float], *settings: tuple[str, str], **is_: Any):
+        self.score, self.settings = score, settings
+        self.describe(**is_)
+
+    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
+        scores = np.full(len(pairs), np.nan)
+        rows, texts = complete(pairs.source, pairs.paraphrase)
+        scores[rows] = [self.score(a, b) for a, b in zip(*texts, strict=True)]
+        return scores
+
+    def signature(self) -> str:
+        return signature(self.name, ("norm", NORMALISATION), *self.settings)
+
+
+def counts() -> list[Count]:
+    """Returns copies (100 for a copy, else 0), entities kept, and characters per source
+    character."""
+    finder = EntityFinder(load_settings(ENTITIES))
+    kinds = hashlib.sha256(finder.settings.model_dump_json().encode()).hexdigest()[:8]
+    percent = {"range": (0.0, 100.0)}
+    copy = {"name": "copies", "title": "copies %", "higher_is_better": False} | percent
+    kept = {"name": "entities", "title": "entities kept %", "higher_is_better": True} | percent
+    return [
+        Count(lambda a, b: 100.0 * (a == b), **copy),
+        Count(lambda a, b: entities_kept(a, b, finder), ("kinds", kinds), **kept),
+        Count(lambda a, b: len(b) / len(a), name="length-ratio", title="length ratio"),
+    ]
+
+
+def measures(
+    specs: tuple[str, ...] | None = None, encoder: str | None = None
+) -> tuple[dict[str, Metric], dict[str, str]]:
+    """Returns the metrics of some specs, SPScore-zh first, and the counts; and the metrics left
+    out, with the reason.
+
+    specs: as load_metric takes them; None means METRICS, of which one is left out if its encoder is
+    missing. encoder: for the metrics that have one; None means their own. Raises ValueError or
+    OSError, in one line, for an unknown metric, one that needs a reference, and one asked for that
+    cannot be loaded.
+    """
+    usable: dict[str, Metric] = {}
+    left_out = {}
+    for spec in dict.fromkeys(("spscore", *(specs or METRICS))):
+        own = spec.split(":")[0] == "bartscore"  # its model is not an encoder
+        metric = load_metric(spec, **({"model": encoder} if encoder and not own else {}))
+        if metric.needs_reference:
+            name = spec.split(":")[0]
+            raise ValueError(
+                f"metric {spec!r} needs a reference; {name}-free reads the source in its place"
+            )
+        try:
+            metric.sentence_scores(Pairs.of(["改写"], ["改写"]))
+        except FileNotFoundError as error:
+            if specs or encoder:
+                raise
+            left_out[metric.title] = str(error)
+        else:
+            usable[spec] = metric
+    return usable | {one.name: one for one in counts()}, left_out
+
+
+def digits(metric: Metric) -> int:
+    """Returns the decimals of a metric in a report: 1 for those up to 100 and more, else 3."""
+    return 1 if max(getattr(metric, "range", (0.0, 1.0))) >= 100 else 3
+
+
+def better(metric: Metric) -> str:
+    """Returns an arrow up if higher is better, down if lower is; nothing if neither is."""
+    known = getattr(metric, "higher_is_better", None)
+    return "" if known is None else "↑" if known else "↓"
+
+
+def statistics(scores: np.ndarray, resamples: Resamples) -> dict[str, float]:
+    """Returns mean, sd (with n − 1), low and high (the mean's 95 % interval) and rows of scores.
+
+    scores: float64, shape (rows,), NaN for no score. resamples: of these rows.
+    """
+    kept = scores[~np.isnan(scores)]
+    mean, low, high = mean_of(scores, resamples)
+    sd = float(kept.std(ddof=1)) if len(kept) > 1 else np.nan
+    return {"mean": mean, "sd": sd, "low": low, "high": high, "rows": len(kept)}

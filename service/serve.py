@@ -30,10 +30,7 @@ from gaixie.service.settings import ServiceSettings, read_tokens
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.defaults import TIER_NAMES
 from gaixie.udfs.spscore import SPScore
-from gaixie.udfs.storage.options import add_options
-
-LIMITS = tuple(name for name in ServiceSettings.model_fields if name != "tokens")
-"""Settings of the service that are options of the command, by their names."""
+from gaixie.udfs.storage.options import add_command, options_of
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -43,9 +40,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Checks the arguments, serves until a signal ends it, and returns the exit code."""
-    given = {name: getattr(args, name) for name in LIMITS}
-    given = {name: value for name, value in given.items() if value is not None}
-    settings = ServiceSettings(tokens=read_tokens(), **given)
+    settings = options_of(ServiceSettings, args, tokens=read_tokens())
     SPScore.load(args.tier)  # here and below: mistakes show before a port is open
     if args.model:
         trained(args.model)
@@ -66,7 +61,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     tiers = f"tier of SPScore-zh: {', '.join(TIER_NAMES)}, or a model's folder (%(default)s)"
     add("--tier", default="full", help=tiers)
     limits = parser.add_argument_group("limits of a request, unless stated otherwise")
-    add_options(limits, ServiceSettings, *LIMITS)
+    add_command(limits, ServiceSettings, leave_out=("tokens",))
     return parser.parse_args(argv)
 
 

@@ -34,7 +34,7 @@ from pathlib import Path
 from pydantic import Field
 
 from gaixie.training.evaluation import references, report
-from gaixie.training.evaluation.measures import METRICS, better, digits, measures, statistics
+from gaixie.training.evaluation.measures import METRICS, measures
 from gaixie.training.evaluation.systems import (
     COPY,
     TABLES,
@@ -87,8 +87,6 @@ class Evaluation(Options):
     """Encoder of the metrics that need one: a folder, or a name in the cache."""
     limit: int | None = Field(default=None, ge=1)
     """Only the first N rows."""
-    close_spaces: bool = False
-    """Remove spaces beside Chinese characters."""
     samples: int = Field(default=1_000, ge=1)
     """Resamples of the bootstrap."""
     cases: int = Field(default=5, ge=0)
@@ -113,8 +111,8 @@ def evaluate(args: argparse.Namespace) -> None:
     options = options_of(Evaluation, args)
     decoding = options_of(Decoding, args, seed=DRAWS_SEED)
     ranking = options_of(Ranking, args)
-    named = [split_name(text) for text in (*options.system, *options.generations, *options.model)]
-    check_names([name for name, _ in named], bool(options.reference))
+    named = [split_name(text)[0] for text in options.system + options.generations + options.model]
+    check_names(named, bool(options.reference))
     metrics = references.chosen(options.reference, options.reference_metrics, options.encoder)
     names = tuple(options.metrics.split(",")) if options.metrics else None
     chosen, left_out = measures(names, options.encoder)
@@ -124,60 +122,35 @@ def evaluate(args: argparse.Namespace) -> None:
         TrainedParaphraser.load(split_name(text)[1], ranking)
     columns = [column for _, column in map(split_name, options.system)]
     sources, texts, without_source = read_table(
-        *(options.pairs, options.source, [*columns, *options.reference]),
-        *(options.limit, options.close_spaces),
+        options.pairs, options.source, [*columns, *options.reference], options.limit
     )
-    systems = [System(COPY, "each source unchanged", [*sources])]
-    systems += from_columns(options.system, texts)
-    people = {column: texts[column] for column in options.reference}
-    systems += [
-        from_generations(text, sources, options.close_spaces) for text in options.generations
+    systems = [
+        System(COPY, "each source unchanged", [*sources]),
+        *from_columns(options.system, texts),
+        *(from_generations(text, sources) for text in options.generations),
+        *(from_model(text, sources, decoding, ranking) for text in options.model),
     ]
-    systems += [from_model(text, sources, decoding, ranking) for text in options.model]
     scores = {}
     for system in systems:
-        say(f"{system.name}: scoring {len(sources) - system.paraphrases.count(None):,} rows")
+        say(f"{system.name}: scoring {system.rows:,} rows")
         pairs = Pairs.of(sources, system.paraphrases)
         for name, metric in chosen.items():
             scores[system.name, name] = metric.sentence_scores(pairs)
     resamples = Resamples(sources, options.samples, options.seed)
+    people = {column: texts[column] for column in options.reference}
     result = {
-        "pairs": options.pairs,
-        "source": options.source,
+        **options.model_dump(include={"pairs", "source", "samples", "seed"}),
         "rows": without_source + len(sources),
         "without_source": without_source,
         "evaluated": len(sources),
         "sources": len(set(sources)),
-        "samples": options.samples,
-        "seed": options.seed,
-        "systems": [
-            {
-                "name": system.name,
-                "made_by": system.made_by,
-                "rows": len(sources) - system.paraphrases.count(None),
-                "left_out": system.paraphrases.count(None),
-                "measures": {
-                    name: statistics(scores[system.name, name], resamples) for name in chosen
-                },
-            }
-            for system in systems
-        ],
-        "measures": [
-            {
-                "name": name,
-                "title": metric.title,
-                "better": better(metric),
-                "digits": digits(metric),
-                "signature": metric.signature(),
-            }
-            for name, metric in chosen.items()
-        ],
+        "systems": report.described(systems, scores, resamples),
+        "measures": report.measures_of(chosen),
         "left_out": left_out,
         "references": references.compared(sources, systems, people, metrics, chosen, resamples),
         "cases": report.cases(sources, systems, scores, options.cases, options.seed),
     }
-    table = report.sentence_table(sources, systems, scores, chosen)
-    report.write(options.output, result, table)
+    report.write(options.output, result, report.sentence_table(sources, systems, scores, chosen))
     print(options.output / "evaluation.md")
 
 

@@ -1,10 +1,9 @@
-"""Makes the tokenizer, shows what it does, and reports on a corpus or on pairs.
+"""Makes the tokenizer, shows what it does, and reports on a corpus.
 
   python training/tokenize_text.py make vocabulary/vocabulary.tsv --output tokenizer/
   python training/tokenize_text.py show tokenizer/ "他2024年3月读完了《三国演义》。"
   python training/tokenize_text.py show tokenizer/ SOURCE --target PARAPHRASE
   python training/tokenize_text.py report tokenizer/ corpus.parquet --column text
-  python training/tokenize_text.py pairs tokenizer/ pairs.parquet
 
 Text files are lines; .jsonl, .csv and .parquet files have a column (--column, by default text).
 report compares with a tokenizer of characters, and a BPE of the same size trained on the same text.
@@ -16,7 +15,6 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -77,7 +75,9 @@ class Show(Options):
     """Its paraphrase, to see how the pair is aligned."""
 
 
-class _Corpus(Options):
+class Report(Options):
+    """Reports statistics of a corpus, beside a tokenizer of characters and a BPE of equal size."""
+
     tokenizer: str
     """Folder of the tokenizer."""
     text: Path
@@ -86,19 +86,6 @@ class _Corpus(Options):
     """Column of the sentences in a table."""
     limit: int | None = Field(default=None, ge=1)
     """Only the first N sentences."""
-
-
-class Report(_Corpus):
-    """Reports statistics of a corpus, beside a tokenizer of characters and a BPE of equal size."""
-
-
-class Pairs(_Corpus):
-    """Counts how many of the sources' entities the paraphrases keep and decoding gives back."""
-
-    column: str = "source"
-    """Column of the sources."""
-    target: str = Field(default="paraphrase", title="COLUMN")
-    """Column of the paraphrases."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -117,7 +104,7 @@ def make(options: Make) -> None:
     """Makes a tokenizer folder from the vocabulary of jobs/build_vocabulary.py; either may be in a
     store."""
     with local_copy(options.output, options.vocabulary) as (output, vocabulary):
-        words = read_vocabulary(vocabulary)
+        words = [word for (word,) in read_columns(str(vocabulary), ["word"]) if word]
         characters = {character for word in words for character in word}  # of words left out too
         if options.common_characters:
             characters |= gb2312_level_1()
@@ -149,16 +136,6 @@ def gb2312_level_1() -> set[str]:
     return {code.decode("gb2312") for code in codes if code <= b"\xd7\xf9"}
 
 
-def read_vocabulary(path: Path) -> list[str]:
-    """Reads the words of a table with the columns word, class and count, separated by tabs."""
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file")
-    head, *lines = path.read_text("utf-8").split("\n")
-    if head.split("\t")[0] != "word":
-        raise ValueError(f"{path}: no column 'word' in its first line, expected word, class, count")
-    return [line.split("\t")[0] for line in lines if line]
-
-
 def show(options: Show) -> None:
     """Prints a sentence or a pair as tokens, and what the indexed ones stand for."""
     tokenizer = load(options.tokenizer)
@@ -180,7 +157,8 @@ def show(options: Show) -> None:
 def report(options: Report) -> None:
     """Prints the statistics."""
     tokenizer = load(options.tokenizer)
-    texts = [normalise(text) for part in batches(options) for text in part]
+    found = islice(read_columns(str(options.text), [options.column]), options.limit)
+    texts = [normalise(text) for (text,) in found if text is not None]
     if not texts:
         raise ValueError(f"{options.text}: no sentences")
     sorts, entities = count_tokens(tokenizer, texts)
@@ -190,10 +168,9 @@ def report(options: Report) -> None:
     for name, size, total, lost in rows + others(texts, len(tokenizer)):
         numbers = f"{total / len(texts):.2f}", f"{characters / total:.2f}", f"{lost / total:.3%}"
         table.add_row(name, f"{size:,}", *numbers)
-    console = _console()
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 100)
     console.print(table)
-    counted = [tokenizer.codec.count_words(part) for part in batched(texts, BATCH)]
-    words, kept = map(sum, zip(*counted, strict=True))
+    words, kept = tokenizer.codec.count_words(texts)
     console.print(
         f"{len(texts):,} sentences, {characters:,} characters; of the entity-aligned tokens"
     )
@@ -204,10 +181,6 @@ def report(options: Report) -> None:
     for kind, number in entities.most_common():
         table.add_row(kind, f"{number:,}", f"{1000 * number / len(texts):.1f}")
     console.print(table)
-
-
-def _console() -> Console:
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 100)
 
 
 def count_tokens(
@@ -225,54 +198,14 @@ def count_tokens(
         else:
             names[index] = "character" if len(token) == 1 else "word"
     with Progress("counting", len(texts), "sentences") as shown:
-        for part in batched(texts, BATCH):
-            batch = tokenizer([*part])
+        for start in range(0, len(texts), BATCH):
+            part = texts[start : start + BATCH]
+            batch = tokenizer(part)
             for row, table in zip(batch["input_ids"], batch["entities"], strict=True):
                 sorts.update(names[index] for index in row[1:-1])
                 kinds.update(kind_of(token) for token in json.loads(table))
             shown.add(len(part))
     return sorts, kinds
-
-
-def batched(items: Iterable[Any], size: int) -> Iterator[tuple[Any, ...]]:
-    """Yields the items in tuples of a size; the last may be shorter."""
-    rest = iter(items)
-    while part := tuple(islice(rest, size)):
-        yield part
-
-
-def pairs(options: Pairs) -> None:
-    """Prints the counts."""
-    tokenizer = load(options.tokenizer)
-    counts_of: dict[str, Counter[str]] = {}
-    columns = read_columns(str(options.text), [options.column, options.target], "surrogateescape")
-    rows = islice((row for row in columns if None not in row), options.limit)
-    count = 0
-    for part in batched(rows, BATCH):
-        sources, targets = map(list, zip(*part, strict=True))
-        batch = tokenizer(sources, text_target=targets)
-        labels, tables = batch["labels"], batch["entities"]
-        written = tokenizer.decode(labels, entities=tables)
-        for target, ids, table, text in zip(targets, labels, tables, written, strict=True):
-            for token, entity in json.loads(table).items():
-                counts = counts_of.setdefault(kind_of(token), Counter())
-                kept = entity in normalise(target)
-                counts["source"] += 1
-                counts["kept"] += kept
-                counts["token"] += kept and tokenizer.convert_tokens_to_ids(token) in ids
-                counts["back"] += kept and entity in text
-        count += len(part)
-    if not count:
-        raise ValueError(f"{options.text}: no pairs")
-    table = Table("entity", "in sources", "kept by the target", "as its token", "back verbatim")
-    kinds = sorted(counts_of.items(), key=lambda item: -item[1]["source"])
-    for kind, counts in [*kinds, ("all", sum(counts_of.values(), Counter()))]:
-        whole, share = max(counts["kept"], 1), counts["kept"] / max(counts["source"], 1)
-        back = f"{counts['token'] / whole:.1%}", f"{counts['back'] / whole:.1%}"
-        table.add_row(kind, f"{counts['source']:,}", f"{counts['kept']:,} ({share:.1%})", *back)
-    console = _console()
-    console.print(table)
-    console.print(f"{count:,} pairs")
 
 
 def others(texts: list[str], size: int) -> list[tuple[str, int, int, int]]:
@@ -289,7 +222,7 @@ def others(texts: list[str], size: int) -> list[tuple[str, int, int, int]]:
     bpe.train_from_iterator(texts, trainer)
     found = []
     for name, other in (("characters", single), ("BPE", bpe)):
-        rows = [row.ids for part in batched(texts, BATCH) for row in other.encode_batch(part)]
+        rows = [row.ids for row in other.encode_batch(texts)]
         unknown: Any = other.token_to_id("<unk>")
         lost = sum(row.count(unknown) for row in rows)
         found.append((name, other.get_vocab_size(), sum(map(len, rows)), lost))
@@ -297,25 +230,17 @@ def others(texts: list[str], size: int) -> list[tuple[str, int, int, int]]:
 
 
 def load(folder: str) -> EntityAlignedTokenizer:
-    """Loads a tokenizer. Raises ValueError if the folder has none of ours."""
+    """Loads a tokenizer of ours. Raises ValueError if the folder has none."""
     tokenizer = load_tokenizer(folder)
     if not isinstance(tokenizer, EntityAlignedTokenizer):
         raise ValueError(f"{folder}: not a tokenizer of `tokenize_text.py make`")
     return tokenizer
 
 
-def batches(options: _Corpus) -> Iterator[tuple[str, ...]]:
-    """Yields the sentences of a file, BATCH at a time, without nulls."""
-    column_of = read_columns(str(options.text), [options.column], "surrogateescape")
-    texts = (text for (text,) in column_of if text is not None)
-    return batched(islice(texts, options.limit), BATCH)
-
-
 COMMANDS: dict[str, tuple[type[Any], Any]] = {
     "make": (Make, make),
     "show": (Show, show),
     "report": (Report, report),
-    "pairs": (Pairs, pairs),
 }
 """Each command's options, and what it does."""
 

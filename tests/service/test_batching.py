@@ -2,6 +2,8 @@
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from fastapi import HTTPException
@@ -12,34 +14,40 @@ from gaixie.service.batching import Batcher
 
 
 class Work:
-    """Doubles numbers, remembers its batches, and waits before a batch if told to."""
+    """Doubles numbers, remembers its batches, and waits before a batch unless ``go`` is set."""
 
     def __init__(self):
         self.batches: list[tuple[str, list[int]]] = []
         self.threads: set[int] = set()
-        self.at_once, self.most_at_once = 0, 0
         self.begun, self.go = threading.Event(), threading.Event()
-        self.go.set()
 
     def __call__(self, key: str, items: list[int]) -> list[int]:
-        self.at_once += 1
-        self.most_at_once = max(self.most_at_once, self.at_once)
         self.threads.add(threading.get_ident())
         self.batches.append((key, list(items)))
         self.begun.set()
         assert self.go.wait(60)
-        self.at_once -= 1
         if -1 in items:
             raise ArithmeticError("minus one")
         return [2 * item for item in items]
 
-    async def hold(self, batcher: Batcher) -> asyncio.Task:
-        """Keeps the thread working until ``go`` is set. Returns the request it works on."""
-        self.go.clear()
-        self.begun.clear()
-        task = asyncio.create_task(batcher.submit("held", [0], 60))
+    @asynccontextmanager
+    async def held(self, most: int = 100, queue: int = 1_000) -> AsyncIterator[Batcher]:
+        """Yields a batcher that works on a request until the block ends, and then on the rest."""
+        batcher = Batcher(self, most=most, queue=queue, wait=0)
+        first = asyncio.create_task(batcher.submit("held", [0], 60))
         assert await asyncio.to_thread(self.begun.wait, 60)
-        return task
+        yield batcher
+        self.go.set()
+        assert await first == [0]
+        await batcher.close()
+        assert batcher.length == 0
+
+
+async def submitted(batcher: Batcher, *requests: tuple[str, list[int]]) -> list[asyncio.Task]:
+    """Returns the tasks of requests that wait in the queue."""
+    tasks = [asyncio.create_task(batcher.submit(key, items, 60)) for key, items in requests]
+    await asyncio.sleep(0)
+    return tasks
 
 
 REQUESTS = st.lists(
@@ -48,22 +56,16 @@ REQUESTS = st.lists(
 
 
 @given(requests=REQUESTS, most=st.integers(1, 7), held=st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_each_request_gets_its_own_results(requests, most, held):
     work = Work()
 
     async def ask() -> list[list[int]]:
-        batcher = Batcher(work, most=most, queue=1_000, wait=0)
-        first = await work.hold(batcher) if held else None  # otherwise all find the thread idle
-        tasks = [asyncio.create_task(batcher.submit(key, items, 60)) for key, items in requests]
-        await asyncio.sleep(0)
-        work.go.set()
-        answers = await asyncio.gather(*tasks)
-        if first:
-            assert await first == [0]
-        assert batcher.length == 0
-        await batcher.close()
-        return answers
+        async with work.held(most) as batcher:
+            if not held:  # all find the thread idle
+                work.go.set()
+            tasks = await submitted(batcher, *requests)
+        return await asyncio.gather(*tasks)
 
     answers = asyncio.run(ask())
     assert answers == [[2 * item for item in items] for _, items in requests]
@@ -73,59 +75,35 @@ def test_each_request_gets_its_own_results(requests, most, held):
         worked = [item for other, items in own if other == key for item in items]
         assert sorted(worked) == sorted(given_items)
     assert all(len(items) <= most for _, items in own)
-    assert len(work.threads) <= 1
-    assert work.most_at_once <= 1
+    assert len(work.threads) == 1
 
 
 def test_a_full_queue_refuses_and_says_when_to_come_again():
     work = Work()
 
     async def ask() -> HTTPException:
-        batcher = Batcher(work, most=10, queue=5, wait=0)
-        first = await work.hold(batcher)
-        second = asyncio.create_task(batcher.submit("a", [1, 2, 3, 4], 60))
-        await asyncio.sleep(0)
-        assert batcher.length == 4
-        with pytest.raises(HTTPException) as refused:
-            await batcher.submit("a", [5, 6], 60)
-        third = asyncio.create_task(batcher.submit("a", [7], 60))  # one more still fits
-        await asyncio.sleep(0)
-        work.go.set()
-        assert await asyncio.gather(first, second, third) == [[0], [2, 4, 6, 8], [14]]
-        await batcher.close()
+        async with work.held(queue=5) as batcher:
+            await submitted(batcher, ("a", [1, 2, 3, 4]))
+            with pytest.raises(HTTPException) as refused:
+                await batcher.submit("a", [5, 6], 60)
+            await submitted(batcher, ("a", [7]))  # one more still fits
         return refused.value
 
     refused = asyncio.run(ask())
-    assert refused.status_code == 429
-    assert refused.headers["Retry-After"] == "1"
-    assert 5 not in [item for _, items in work.batches for item in items]
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
+    assert work.batches[1:] == [("a", [1, 2, 3, 4, 7])]
 
 
-@pytest.mark.parametrize("how", ["cancelled", "too late"])
-def test_who_goes_leaves_the_queue(how):
+def test_who_goes_or_waits_too_long_leaves_the_queue():
     work = Work()
 
     async def ask() -> None:
-        batcher = Batcher(work, most=10, queue=100, wait=0)
-        first = await work.hold(batcher)
-        timeout = 0.01 if how == "too late" else 60
-        gone = asyncio.create_task(batcher.submit("a", [1, 2], timeout))
-        stays = asyncio.create_task(batcher.submit("a", [3], 60))
-        await asyncio.sleep(0)
-        if how == "cancelled":
+        async with work.held() as batcher:
+            [gone, _] = await submitted(batcher, ("a", [1, 2]), ("a", [3]))
             gone.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await gone
-        else:
             with pytest.raises(HTTPException) as refused:
-                await gone
+                await batcher.submit("a", [4], 0.01)
             assert refused.value.status_code == 503
-            assert refused.value.headers["Retry-After"] == "1"
-        work.go.set()
-        assert await stays == [6]
-        assert batcher.length == 0
-        assert await first == [0]
-        await batcher.close()
 
     asyncio.run(ask())
     assert work.batches == [("held", [0]), ("a", [3])]
@@ -136,12 +114,10 @@ def test_half_done_and_gone_is_not_worked_on_further():
 
     async def ask() -> None:
         batcher = Batcher(work, most=2, queue=100, wait=0)
-        work.go.clear()
-        gone = asyncio.create_task(batcher.submit("a", [1, 2, 3, 4, 5], 60))
+        [gone] = await submitted(batcher, ("a", [1, 2, 3, 4, 5]))
         assert await asyncio.to_thread(work.begun.wait, 60)
         gone.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await gone
+        await asyncio.wait([gone])
         work.go.set()
         assert await batcher.submit("a", [9], 60) == [18]
         await batcher.close()
@@ -150,37 +126,35 @@ def test_half_done_and_gone_is_not_worked_on_further():
     assert work.batches == [("a", [1, 2]), ("a", [9])]
 
 
-def test_one_pair_does_not_wait_for_a_whole_table():
+@pytest.mark.parametrize(
+    ("most", "requests", "batches"),
+    [
+        # One pair does not wait for a whole table.
+        (2, [("a", [*range(6)]), ("b", [9])], [("a", [0, 1]), ("b", [9]), ("a", [2, 3])]),
+        # A key is not kept waiting by another that always comes: who waits longest decides.
+        (100, [(key, [k]) for k, key in enumerate("aabaa")], [("a", [0, 1, 3, 4]), ("b", [2])]),
+    ],
+)
+def test_whose_turn_it_is(most, requests, batches):
     work = Work()
 
     async def ask() -> None:
-        batcher = Batcher(work, most=2, queue=100, wait=0)
-        first = await work.hold(batcher)
-        table = asyncio.create_task(batcher.submit("a", [*range(6)], 60))
-        await asyncio.sleep(0)
-        pair = asyncio.create_task(batcher.submit("b", [9], 60))
-        await asyncio.sleep(0)
-        work.go.set()
-        await asyncio.gather(first, table, pair)
-        await batcher.close()
+        async with work.held(most) as batcher:
+            await submitted(batcher, *requests)
 
     asyncio.run(ask())
-    assert work.batches[1:] == [("a", [0, 1]), ("b", [9]), ("a", [2, 3]), ("a", [4, 5])]
+    assert work.batches[1:][: len(batches)] == batches
 
 
 def test_a_request_that_fails_fails_alone():
     work = Work()
 
     async def ask() -> list:
-        batcher = Batcher(work, most=10, queue=100, wait=0)
-        first = await work.hold(batcher)
-        tasks = [asyncio.create_task(batcher.submit("a", own, 60)) for own in ([1], [-1, 2], [3])]
-        await asyncio.sleep(0)
-        work.go.set()
-        await first
-        answers = await asyncio.gather(*tasks, return_exceptions=True)
-        assert await batcher.submit("a", [4], 60) == [8]  # the thread still works
-        await batcher.close()
+        async with work.held() as batcher:
+            tasks = await submitted(batcher, ("a", [1]), ("a", [-1, 2]), ("a", [3]))
+            work.go.set()
+            answers = await asyncio.gather(*tasks, return_exceptions=True)
+            assert await batcher.submit("a", [4], 60) == [8]  # the thread still works
         return answers
 
     one, two, three = asyncio.run(ask())
@@ -192,40 +166,17 @@ def test_closing_answers_what_was_taken_and_takes_no_more():
     work = Work()
 
     async def ask() -> None:
-        batcher = Batcher(work, most=1, queue=100, wait=0)
-        first = await work.hold(batcher)
-        tasks = [asyncio.create_task(batcher.submit("a", [k], 60)) for k in range(5)]
-        await asyncio.sleep(0)
-        closing = asyncio.create_task(batcher.close())
-        await asyncio.sleep(0)
-        with pytest.raises(HTTPException) as refused:
-            await batcher.submit("a", [7], 60)
-        assert refused.value.status_code == 503
-        assert not closing.done()
-        work.go.set()
-        await closing
-        assert all(task.done() for task in [first, *tasks])
-        assert await asyncio.gather(*tasks) == [[2 * k] for k in range(5)]
+        async with work.held(most=1) as batcher:
+            tasks = await submitted(batcher, *(("a", [k]) for k in range(5)))
+            closing = asyncio.create_task(batcher.close())
+            await asyncio.sleep(0)
+            with pytest.raises(HTTPException) as refused:
+                await batcher.submit("a", [7], 60)
+            assert refused.value.status_code == 503
+            assert not closing.done()
+            work.go.set()
+            await closing
+            assert await asyncio.gather(*tasks) == [[2 * k] for k in range(5)]
 
     asyncio.run(ask())
-    assert [*threading.enumerate()] == [
-        thread for thread in threading.enumerate() if not thread.name.startswith("batch")
-    ]
-
-
-def test_a_key_is_not_kept_waiting_by_another_that_always_comes():
-    """The longest-waiting request must decide the next batch's key, or a busy key starves it."""
-    work = Work()
-
-    async def ask() -> None:
-        batcher = Batcher(work, most=100, queue=1_000, wait=0)
-        first = await work.hold(batcher)
-        keys = "aabaaab"
-        tasks = [asyncio.create_task(batcher.submit(k, [i], 60)) for i, k in enumerate(keys)]
-        await asyncio.sleep(0)
-        work.go.set()
-        await asyncio.gather(first, *tasks)
-        await batcher.close()
-
-    asyncio.run(ask())
-    assert work.batches[1:] == [("a", [0, 1, 3, 4, 5]), ("b", [2, 6])]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("batch")]

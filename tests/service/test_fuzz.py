@@ -13,7 +13,7 @@ from schemathesis.checks import (
 )
 from services import scored_examples, serving, whole_app
 
-EXAMPLES = 20
+EXAMPLES = 12
 CHECKS = [not_a_server_error, status_code_conformance]
 CHECKS += [content_type_conformance, response_schema_conformance]
 PATHS = ("/v1/paraphrase", "/v1/run/pairs", "/v1/run/sample")

@@ -6,6 +6,7 @@ import json
 import shutil
 import socket
 import threading
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -131,6 +132,14 @@ def serving(app: FastAPI, drain: int = PATIENCE) -> Iterator[Service]:
     finally:
         server.should_exit = True
         thread.join()
+
+
+def answers(url: str) -> bool:
+    """Tells whether a new request is answered; one that waits in the port's queue is not."""
+    try:
+        return urllib.request.urlopen(f"{url}/ready", timeout=5).status == 200
+    except OSError:
+        return False
 
 
 def scored_examples() -> pa.Table:

@@ -65,22 +65,20 @@ def system(result: dict, name: str) -> dict:
 # Figures by hand
 
 
-def test_the_copy_baseline(tmp_path, pairs):
-    found = system(run(tmp_path, pairs, "--system", "human"), "copy")
+def test_figures_by_hand(tmp_path, pairs):
+    result = run(tmp_path, pairs, "--system", "mt", "--system", "human")
+    found = system(result, "copy")
     assert (found["rows"], found["left_out"]) == (4, 0)
-    for name, value in (
-        ("self-bleu", 100),
-        ("copies", 100),
-        ("entities", 100),
-        ("length-ratio", 1),
-    ):
+    for name, value in {
+        "self-bleu": 100,
+        "copies": 100,
+        "entities": 100,
+        "length-ratio": 1,
+    }.items():
         one = found["measures"][name]
         assert one["mean"] == one["low"] == one["high"] == pytest.approx(value)
         assert one["sd"] == (None if name == "entities" else pytest.approx(0))  # of one row
-
-
-def test_a_system_by_hand(tmp_path, pairs):
-    found = system(run(tmp_path, pairs, "--system", "mt", "--system", "human"), "mt")
+    found = system(result, "mt")
     assert (found["rows"], found["left_out"]) == (3, 1)
     own = found["measures"]
     # Rows 1 and 4 are copies, row 4 because NFKC makes full-width commas ASCII:
@@ -109,7 +107,7 @@ def test_a_system_by_hand(tmp_path, pairs):
         ("他付了£20n就走", "他付了就走", 0),
         ("一共3台", "一共3.5台", 0),
         ("一共5台", "一共3.5台", 0),
-        ("一共3台", "一共是3.", 100),
+        ("数字3好", "是3.", 100),
         ("买了X5", "买了X50", 0),
     ],
 )
@@ -185,17 +183,11 @@ def test_counts_close(tmp_path):
     assert table["spscore"].null_count == 2
     limited = run(tmp_path, path, "--system", "mt", "--limit", "2")
     assert (limited["rows"], limited["evaluated"]) == (2, 2)
-
-
-def test_a_system_without_any_paraphrase(tmp_path):
-    path = write_table(tmp_path / "pairs.jsonl", {"source": SOURCES[:2], "mt": [None, ""]})
-    result = run(tmp_path, path, "--system", "mt")
-    found = system(result, "mt")
-    assert (found["rows"], found["left_out"], result["cases"]) == (0, 2, [])
-    assert found["measures"]["spscore"] == dict.fromkeys(("mean", "sd", "low", "high")) | {
-        "rows": 0
-    }
-    assert "| mt | – | 0 | 2 |" in (tmp_path / "out/evaluation.md").read_text("utf-8")
+    nothing = write_table(tmp_path / "none.jsonl", {"source": SOURCES[:2], "mt": [None, ""]})
+    result = run(tmp_path, nothing, "--system", "mt")
+    none = dict.fromkeys(("mean", "sd", "low", "high")) | {"rows": 0}
+    assert system(result, "mt")["measures"]["spscore"] == none
+    assert result["cases"] == []
 
 
 # The report
@@ -204,9 +196,7 @@ def test_a_system_without_any_paraphrase(tmp_path):
 def test_the_report(tmp_path, pairs, capsys):
     line = [pairs, "--system", "mt=mt", "--system", "person=human", "--cases", "2", "--seed", "3"]
     result = run(tmp_path, *line)
-    out = capsys.readouterr().out
-    assert "person" in out
-    assert "## SPScore-zh" in out
+    assert "## SPScore-zh" in capsys.readouterr().out
     text = (tmp_path / "out/evaluation.md").read_text("utf-8")
     for measure in result["measures"]:
         assert measure["signature"] in text
@@ -251,19 +241,16 @@ def test_metrics_that_need_an_encoder(tmp_path, pairs, monkeypatch, capsys):
 MISTAKES = {
     "{pairs}": "--system",
     "{pairs} --system x=xx": "'xx'",
-    "{pairs} --system mt --metrics bleux": "'bleux'",
     "{pairs} --system mt --metrics bleu": "bleu-free",
     "{pairs} --system mt --system mt=human": "'mt'",
     "{pairs} --system copy=mt": "'copy'",
     "{pairs} --model m={tmp}/none": "none",
     "{pairs} --generations g={tmp}/other.jsonl": "other.jsonl",
-    "{tmp}/null.jsonl --system mt": "null.jsonl",
 }
 
 
 @pytest.mark.parametrize(("line", "named"), MISTAKES.items())
 def test_bad_input(tmp_path, pairs, refused, line, named):
-    write_table(tmp_path / "null.jsonl", {"source": [None], "mt": ["甲"]})
     write_table(tmp_path / "other.jsonl", {"source": ["甲"], "paraphrase": ["乙"]})
     words = line.format(tmp=tmp_path, pairs=pairs).split()
     metrics = [] if {"--metrics", "--encoder"} & set(words) else ["--metrics", "self-bleu"]

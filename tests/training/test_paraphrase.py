@@ -30,11 +30,6 @@ def test_several_paraphrases_of_several_sentences(capsys) -> None:
     assert "嗯。: no paraphrase good enough" in err
 
 
-def test_nothing_good_enough_is_exit_code_1(capsys) -> None:
-    assert paraphrase.main(["嗯。"]) == 1
-    assert capsys.readouterr().out == ""
-
-
 def test_a_file_keeps_its_rows(tmp_path: Path, capsys) -> None:
     file, output = tmp_path / "in.jsonl", tmp_path / "out.parquet"
     rows = [{"text": TEXT}, {"text": None}, {"text": "嗯。"}]
@@ -93,29 +88,26 @@ def test_a_model_paraphrases_sentences(folder, capsys) -> None:
     assert paraphrase.main([*line, "--keep", "公园很", PAIRS[2][0]]) == 1
 
 
-@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
-def test_a_models_table(folder, tmp_path: Path, monkeypatch, kind: str) -> None:
+def test_a_models_table(folder, tmp_path: Path, monkeypatch) -> None:
     """Every row must keep its place, in any number of chunks, with the metric's judgements."""
     monkeypatch.setattr(paraphrase, "CHUNK", 2)
     sources = [PAIRS[0][0], None, *(source for source, _ in PAIRS[1:])]
-    table, output = tmp_path / "in.jsonl", tmp_path / f"out.{kind}"
+    table, output = tmp_path / "in.jsonl", tmp_path / "out.parquet"
     table.write_text("".join(json.dumps({"source": one}) + "\n" for one in sources), "utf-8")
     line = ["--model", folder, "-n", "2", "--rank-by", "model", str(table), "--output", str(output)]
     assert paraphrase.main(line) == 0
-    text = output.read_text("utf-8") if kind == "jsonl" else ""
-    rows = [json.loads(row) for row in text.splitlines()] or pq.read_table(output).to_pylist()
+    rows = pq.read_table(output).to_pylist()
     first = {row["row"]: row for row in reversed(rows)}
     assert {row["row"] for row in rows} == {1, 2, 3, 4, 5}
-    assert first[2] | {"row": 2, "source": None} == dict.fromkeys(rows[0]) | {"row": 2}
+    assert first[2] == dict.fromkeys(rows[0]) | {"row": 2}
     targets = [target for _, target in PAIRS]
     assert [first[k]["paraphrase"] for k in (1, 3, 4, 5)] == targets
     assert [row["rank"] for row in rows if row["row"] == 3] in ([1], [1, 2])
     for row in (first[k] for k in (1, 3, 4, 5)):
         [judged] = SPScore.load().outputs([row["source"]], [row["paraphrase"]])
         assert [row[name] for name in OUTPUTS] == pytest.approx([*judged], abs=1e-6)
-    if kind == "parquet":
-        signed = pq.read_schema(output).metadata[b"spscore_signature"].decode()
-        assert signed == SPScore.load().signature()
+    signed = pq.read_schema(output).metadata[b"spscore_signature"].decode()
+    assert signed == SPScore.load().signature()
 
 
 # A service
@@ -132,18 +124,6 @@ def test_a_service_writes_and_the_gates_judge(tmp_path: Path, capsys) -> None:
         assert first == TEXT.replace("因此", "所以")
         assert not any(llm_server.REFUSAL in own or "English" in own for own in others)
         assert len(server.answered()) == 4
-    finally:
-        server.stop()
-
-
-def test_the_key_is_in_no_message(tmp_path: Path, capsys, monkeypatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "a-secret-key")
-    server = llm_server.Server(tmp_path, {TEXT: ["unauthorized"] * 9})
-    try:
-        assert paraphrase.main(["--endpoint", server.url, "--model", "m", TEXT]) == 2
-        err = capsys.readouterr().err
-        assert "answered 401" in err
-        assert "a-secret-key" not in err
     finally:
         server.stop()
 

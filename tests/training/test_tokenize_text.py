@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gaixie.training.tokenize_text import gb2312_level_1, main
+from gaixie.training.tokenize_text import main
 from gaixie.udfs.storage import storage
 from gaixie.udfs.text.normalise import normalise
 
@@ -51,34 +51,12 @@ def test_characters_of_words_left_out_are_tokens(folder, tmp_path, capsys):
     assert capsys.readouterr().out.splitlines()[0].split() == ["我们", "在", "公", "园"]
 
 
-def test_the_first_level_of_gb_2312():
-    """The first level of GB 2312 must have the right size, first and last characters, in the order
-    of readings."""
-    level = gb2312_level_1()
-    assert len(level) == 3_755
-    assert {"啊", "阿", "座", "做"} <= level
-    assert "亍" not in level  # the first of the second level
-
-
 def test_show_a_pair(folder, capsys):
     assert main(["show", folder, TEXTS[0], "--target", "《三国》他读"]) == 0
     out = capsys.readouterr().out
     assert "<date_1>" in out
     assert out.count("<title_1>") == 3  # source, target, table
     assert f"decoded: {normalise(TEXTS[0])}" in out
-
-
-def test_pairs(folder, tmp_path, capsys):
-    """The report must count that of date, title and money in the sources, the paraphrases have the
-    first two."""
-    rows = [(TEXTS[0], "《三国》这本书,他是2024年3月读的"), (TEXTS[1], "昨天我们去公园看花")]
-    lines = ["source,paraphrase", *(f'"{source}","{target}"' for source, target in rows)]
-    (tmp_path / "pairs.csv").write_text("\n".join(lines), "utf-8")
-    assert main(["pairs", folder, str(tmp_path / "pairs.csv")]) == 0
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    [row] = [line for line in lines if "all" in line]
-    assert row[1:] == ["all", "│", "3", "│", "2", "(66.7%)", "│", "100.0%", "│", "100.0%", "│"]
-    assert lines[-1] == ["2", "pairs"]
 
 
 def test_report(folder, tmp_path, capsys):
@@ -93,7 +71,7 @@ MISTAKES = {
     "show {tmp}/none 花": "none",
     "report {folder} {tmp}/t.parquet --column body": "no column 'body', it has: text",
     "report {folder} {tmp}/t.jsonl": "t.jsonl, line 2: no column 'text', it has: ",
-    "make {tmp}/t.jsonl --output {tmp}/x": "no column 'word' in its first line",
+    "make {tmp}/t.jsonl --output {tmp}/x": "no column 'word'",
 }
 
 

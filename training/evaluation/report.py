@@ -10,8 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gaixie.training.evaluation.measures import better, digits, statistics
 from gaixie.training.evaluation.systems import System
 from gaixie.udfs.metrics import Metric
+from gaixie.udfs.metrics.references import Resamples
 from gaixie.udfs.reports import number, render, write_json
 
 TEMPLATE = Path(__file__).with_name("evaluation.md.j2")
@@ -43,6 +45,39 @@ def _estimate(system: dict[str, Any], measure: dict[str, Any]) -> str:
         return "–"
     mean, sd, low, high = (number(estimate[k], digits) for k in ("mean", "sd", "low", "high"))
     return f"{mean} ± {sd} ({low} to {high})"
+
+
+def described(
+    systems: Sequence[System], scores: Scores, resamples: Resamples
+) -> list[dict[str, Any]]:
+    """Returns each system's name, maker, counts, and the statistics of each measure."""
+    found: dict[str, dict[str, Any]] = {system.name: {} for system in systems}
+    for (system, measure), values in scores.items():
+        found[system][measure] = statistics(values, resamples)
+    return [
+        {
+            "name": one.name,
+            "made_by": one.made_by,
+            "rows": one.rows,
+            "left_out": len(one.paraphrases) - one.rows,
+            "measures": found[one.name],
+        }
+        for one in systems
+    ]
+
+
+def measures_of(measures: Mapping[str, Metric]) -> list[dict[str, Any]]:
+    """Returns what a report says of each measure."""
+    return [
+        {
+            "name": name,
+            "title": metric.title,
+            "better": better(metric),
+            "digits": digits(metric),
+            "signature": metric.signature(),
+        }
+        for name, metric in measures.items()
+    ]
 
 
 def cases(

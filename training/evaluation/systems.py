@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from gaixie.training.modeling.generator import SPACE_BESIDE_CHINESE, has_text
+from gaixie.training.modeling.generator import has_text
 from gaixie.training.modeling.trained_paraphraser import TrainedParaphraser
 from gaixie.training.settings import Decoding, Ranking
 from gaixie.udfs.command_line import say
@@ -31,9 +32,14 @@ class System:
     paraphrases: list[str | None]
     """The paraphrase of each row, normalised; None if there is none."""
 
+    @property
+    def rows(self) -> int:
+        """Returns the number of rows that have a paraphrase."""
+        return len(self.paraphrases) - self.paraphrases.count(None)
+
 
 def read_table(
-    path: str, source: str, columns: Sequence[str], limit: int | None, close_spaces: bool
+    path: str, source: str, columns: Sequence[str], limit: int | None
 ) -> tuple[list[str], dict[str, list[str | None]], int]:
     """Returns the sources, the texts of the other columns, and the number of rows left out for lack
     of a source."""
@@ -42,7 +48,7 @@ def read_table(
     rows = [*islice(read_columns(path, names), limit)]
     if not rows:
         raise ValueError(f"{path}: no rows")
-    cleaned = ([clean(text, close_spaces) for text in row] for row in rows)
+    cleaned = ([clean(text) for text in row] for row in rows)
     kept = [row for row in cleaned if row[0] is not None]
     if not kept:
         raise ValueError(f"{path}: no row has text in column '{source}'")
@@ -56,21 +62,18 @@ def from_columns(named: Sequence[str], texts: dict[str, list[str | None]]) -> li
     return [System(name, f"column {column}", texts[column]) for name, column in pairs]
 
 
-def clean(text: str | None, close_spaces: bool) -> str | None:
+def clean(text: str | None) -> str | None:
     """Returns the normalised text; None if it is empty."""
-    if text is None or not has_text(text):
-        return None
-    text = normalise(text)
-    return SPACE_BESIDE_CHINESE.sub("", text) if close_spaces else text
+    return normalise(text) if text is not None and has_text(text) else None
 
 
-def from_generations(text: str, sources: Sequence[str], close_spaces: bool) -> System:
+def from_generations(text: str, sources: Sequence[str]) -> System:
     """Returns the system NAME=FILE of --generations. Raises ValueError if no source matches."""
     name, file = split_name(text)
     check_extension(file, TABLES)
     best: dict[str | None, str | None] = {}
     for source, paraphrase in read_columns(file, ["source", "paraphrase"]):
-        best.setdefault(clean(source, close_spaces), clean(paraphrase, close_spaces))
+        best.setdefault(clean(source), clean(paraphrase))
     paraphrases = [best.get(source) for source in sources]
     if not any(paraphrases):
         raise ValueError(f"{file}: has no paraphrase of any source")
@@ -85,7 +88,7 @@ def from_model(text: str, sources: Sequence[str], decoding: Decoding, ranking: R
     with Progress(name, len(different), "sentences") as shown:
         made = paraphraser(different, decoding, shown.add)
     best = {
-        source: clean(row[0].text, False) if row else None
+        source: clean(row[0].text) if row else None
         for source, row in zip(different, made, strict=True)
     }
     say(f"{name}: {paraphraser.generator.in_words()}")
@@ -121,10 +124,6 @@ def check_names(names: Sequence[str], people: bool = False) -> None:
     """
     if not names and not people:
         raise ValueError("nothing to evaluate: give --system, --generations or --model")
-    for index, name in enumerate(names):
-        if name == COPY:
-            raise ValueError(f"a system cannot be named {COPY!r}, the name of the baseline")
-        if not name or name in names[:index]:
-            raise ValueError(
-                f"the name {name!r} is given to two systems" if name else "a system without a name"
-            )
+    for name, times in Counter([COPY, *names]).items():
+        if not name or times > 1:
+            raise ValueError(f"the name {name!r} is taken, or empty: each system needs one")

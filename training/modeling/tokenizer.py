@@ -131,8 +131,6 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         batch = super().__call__(text, text_pair, **kwargs)
         if kwargs.pop("return_entities"):
             kwargs["source_entities"] = batch[ENTITIES]
-        if longest := kwargs.pop("max_target_length", None):
-            kwargs["max_length"] = longest
         batch["labels"] = super().__call__(text_target, return_entities=False, **kwargs)[
             "input_ids"
         ]
@@ -168,10 +166,6 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         if truncation_strategy != TruncationStrategy.DO_NOT_TRUNCATE and max_length:
             rows = [_truncate(row, max_length, add_special_tokens) for row in rows]
         batch: dict[str, Any] = {"input_ids": rows}
-        if options.get("return_special_tokens_mask"):
-            batch["special_tokens_mask"] = [[int(i < len(SPECIAL)) for i in row] for row in rows]
-        if options.get("return_length"):
-            batch["length"] = [len(row) for row in rows]
         single = single and options.get("return_tensors") is None
         if single and padding_strategy != PaddingStrategy.MAX_LENGTH:
             batch = {name: column[0] for name, column in batch.items()}

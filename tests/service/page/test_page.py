@@ -1,12 +1,17 @@
-"""The page in a real browser: every part, both languages and themes, a phone, the keyboard."""
+"""The page in a real browser: every part, both languages and themes, a phone, the keyboard; and a
+run on it: filters, rows, details, verdicts, downloads, a token."""
 
 import configparser
 import csv
+import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 from axe_core_python.sync_playwright import Axe
-from services import BROWSER, texts, until
+from services import BROWSER, serving, texts, until, whole_app
 
 from gaixie.udfs.meaning import explain
 from gaixie.udfs.paraphrase.card import card
@@ -273,9 +278,8 @@ def test_the_keyboard_and_back(open_page):
     page.wait_for_selector("#table:visible")
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_everybody_can_use_it(open_page, scheme, width):
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
+def test_everybody_can_use_it(open_page, width, scheme):
     """axe must find no fault in any part, nothing may be wider than the window, and the theme must
     be the system's."""
     page = open_page(color_scheme=scheme, viewport={"width": width, "height": 800})
@@ -295,3 +299,111 @@ def test_everybody_can_use_it(open_page, scheme, width):
         faults = Axe().run(page)["violations"]
         assert [(own["id"], own["nodes"][0]["html"]) for own in faults] == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+# A run
+
+
+def test_a_run_shows_what_was_applied(open_page, examples):
+    """Rows, More, sorting and Export must follow the applied query, not the form's unsent changes;
+    the address must have the query."""
+    page = open_page("/#run")
+    scores = examples["spscore"].to_pylist()
+    page.wait_for_selector(f"#run-status:has-text('50 of {len(scores)} pairs')")
+    first = "#run-rows tbody tr:first-child td:first-child"
+    assert texts(page, first) == [f"{max(scores):.2f}"]
+    page.click("text=Filters and distributions")
+    page.fill("#run-min_spscore", "0.3")
+    page.click("#run-form .main")
+    kept = [score for score in scores if score >= 0.3]
+    page.wait_for_selector(f"#run-status:has-text('50 of {len(kept)} pairs')")
+    page.fill("#run-text", "没有这样的文字")  # typed but not applied
+    page.click("#run-more")
+    page.wait_for_selector(f"#run-status:has-text('100 of {len(kept)} pairs')")
+    page.click("th >> text=Score")
+    until(page, lambda: texts(page, first) == [f"{min(kept):.2f}"])
+    for form in ("CSV", "Parquet"):
+        with page.expect_download() as download:
+            page.click(f"text=Export {form}")
+        path = download.value.path()
+        read = pq.read_table(path) if form == "Parquet" else pa.csv.read_csv(path)
+        assert len(read) == len(kept)
+        assert download.value.url.startswith("http")  # nothing goes through the page
+    page.reload()
+    page.wait_for_selector(f"#run-status:has-text('of {len(kept)} pairs')")
+    assert texts(page, first) == [f"{min(kept):.2f}"]
+    page.go_back()
+    until(page, lambda: texts(page, first) == [f"{max(scores):.2f}"])
+    page.fill("#run-text", "没有这样的文字")
+    page.click("#run-form .main")
+    page.wait_for_selector("text=No pairs match.")
+
+
+def test_rows_open_link_and_are_sorted_out(open_page):
+    page = open_page("/#run")
+    row = page.locator("#run-rows tbody tr").first
+    row.wait_for()
+    assert row.locator(".moved, .replaced, .added, .lost").count() > 1
+    page.dblclick("#run-rows tbody tr:first-child td.number >> nth=1")
+    page.wait_for_selector("tr.detail .judgements")
+    assert page.locator("tr.detail").count() == 1
+    assert "pair=" in page.url
+    page.reload()
+    page.wait_for_selector("tr.detail .judgements")
+    page.click("#run-rows .keep >> nth=0")
+    page.click("#run-rows .reject >> nth=1")
+    assert "1 kept, 1 rejected" in page.inner_text("#run-verdicts")
+    with page.expect_download() as download:
+        page.click("text=Export verdicts")
+    lines = Path(download.value.path()).read_text("utf-8").splitlines()
+    assert [json.loads(line)["verdict"] for line in lines] == ["keep", "reject"]
+    page.click("text=Filters and distributions")
+    page.click("#run-figures .histogram >> nth=0 >> button >> nth=10")
+    until(page, lambda: "min_spscore=0.5&max_spscore=0.55" in page.url)
+
+
+def test_a_token_is_asked_for_once(open_page, tmp_path, examples):
+    """The page must ask for a token once: the tab keeps it after a reload, and downloads and the
+    report, which opens in its own tab with its own styles, send it in a cookie."""
+    report = "<style>body { max-width: 1200px }</style><h1>A report</h1><script>alert(1)</script>"
+    (tmp_path / "runs/examples").mkdir(parents=True)
+    (tmp_path / "runs/examples/report.html").write_text(report)
+    tokens = {"me": "a-secret-of-sixteen"}
+    with serving(whole_app(tmp_path, examples, tokens=tokens)) as service:
+        page = open_page(url=service.url, path="/#run", expected="401")
+        page.wait_for_selector("#trouble:visible")
+        assert "bearer token" in page.inner_text("#trouble")
+        page.fill("#token-value", "a-secret-of-sixteen")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#run-rows tbody tr")
+        page.reload()
+        page.wait_for_selector("#run-rows tbody tr")
+        assert page.is_hidden("#token")
+        with page.expect_download() as download:
+            page.click("text=Export CSV")
+        assert len(pa.csv.read_csv(download.value.path())) == len(examples)
+        with page.expect_popup() as opened:
+            page.click("#run-facts >> text=Report")
+        shown = opened.value
+        assert shown.url == f"{service.url}/v1/run/report"
+        assert shown.inner_text("h1") == "A report"
+        assert shown.locator("body").evaluate("own => getComputedStyle(own).maxWidth") == "1200px"
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_a_row_and_its_details_are_in_the_window(open_page, width, height):
+    """A whole row must fit without scrolling, and its details into the window, also in Chinese."""
+    page = open_page("/#run", locale="zh-CN", viewport={"width": width, "height": height})
+    row = page.locator("#run-rows tbody tr").first
+    row.wait_for()
+    box = row.bounding_box()
+    assert box["y"] + box["height"] <= height
+    assert "大模型 · 1" in row.inner_text()
+    assert row.locator("td[data-name=评分]").inner_text() == "4.0"
+    row.locator("td.pair").click(position={"x": 2, "y": 2})
+    page.wait_for_selector("tr.detail .judgements")
+    assert "评分：4.0" in page.inner_text("tr.detail")
+    box = page.locator("tr.detail .card").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -14,12 +14,10 @@ from manifests import write_scored
 from gaixie.training.data.corpus import Corpus
 from gaixie.training.data.pairs import (
     LikeLengths,
-    PairFile,
     _choose,
     _partners,
     cut_batches,
     stage_pairs,
-    write_table,
 )
 from gaixie.training.settings import PairSettings, Settings
 from gaixie.udfs.text.splits import GROUP, SPLITS, splits_of
@@ -120,12 +118,6 @@ def test_the_seed_decides(run):
     assert {*few} < {*made(run)["validation"]}
 
 
-def test_stages_together(run):
-    both = made(run, curriculum=[[1, 2]])
-    apart = [pair for stage in (1, 2) for pair in made(run, stage)["train"]]
-    assert sorted(both["train"]) == sorted(apart)
-
-
 def test_the_mix_is_a_share_of_what_is_above_the_floors(tmp_path: Path):
     """All 200 pairs of stage 2 are above the floor, and half of stage 1; a fifth is 50 of these."""
     tables = {}
@@ -157,15 +149,6 @@ def test_too_little(run, changes, message):
 
 
 # Files and order
-
-
-def test_a_file_of_pairs(tmp_path):
-    table = TABLE.select(["source", "paraphrase"])
-    write_table(table, tmp_path / "pairs.arrow")
-    file = PairFile(tmp_path / "pairs.arrow")
-    assert len(file) == 6
-    assert file[4] == {"source": "b", "paraphrase": "5"}
-    assert file.__getitems__([5, 0, 0]) == [file[5], file[0], file[0]]
 
 
 @given(st.lists(st.integers(1, 40), max_size=60), st.integers(1, 20), st.integers(0, 9))

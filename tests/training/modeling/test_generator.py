@@ -71,16 +71,6 @@ def test_an_entity_that_the_source_lacks_is_dropped_and_counted(generator):
     assert generator.counts["unknown entities"] == 2
 
 
-def test_half_a_character_gives_way(generator):
-    """Bytes that are no character must be dropped, because a model may write any: the first line's
-    are none, the second's are 晚."""
-    lines = [
-        [generator.tokenizer.convert_tokens_to_ids(f"<0x{byte:02X}>") for byte in data]
-        for data in ("晚".encode()[:2], "晚".encode())
-    ]
-    assert generator._chosen("今天很好看", "{}", lines) == ["晚"]
-
-
 def test_sources_without_text(generator):
     sources = [None, "", " \t", "坏\ufffd的", SOURCES[2]]
     assert generator.candidates(sources, GREEDY) == [[], [], [], [], [TARGETS[2]]]
@@ -143,13 +133,6 @@ def test_limits_of_length(tmp_path, generator):
     [[short]] = generator.candidates([SOURCES[2]], Decoding(beams=1, max_new_tokens=3))
     assert TARGETS[2].startswith(short)
     assert 0 < len(short) < len(TARGETS[2])
-
-
-def test_a_model_is_left_in_its_mode(generator):
-    generator.model.train()
-    generator.candidates(SOURCES[:1], GREEDY)
-    assert generator.model.training
-    generator.model.eval()
 
 
 def test_a_code_is_a_token_behind_the_first(generator, monkeypatch):

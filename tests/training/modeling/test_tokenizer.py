@@ -14,7 +14,6 @@ from gaixie.udfs.text.entities import EntitySettings, load_settings
 from gaixie.udfs.text.normalise import normalise
 
 ROOT = Path(__file__).parents[3]
-SENTENCES = ROOT.parent / "shared" / "data" / "zh_sentences.parquet"
 ENTITIES = load_settings(ROOT / "conf/entities.yaml")
 
 tokenizer = EntityAlignedTokenizer.from_words(WORDS, ENTITIES)
@@ -93,21 +92,6 @@ def test_names_of_tokens_in_the_text():
     assert tokenizer.decode(batch["input_ids"], entities=batch["entities"]) == text
 
 
-@pytest.mark.skipif(not SENTENCES.exists(), reason=f"needs {SENTENCES}")
-@pytest.mark.long
-def test_real_sentences():
-    """Real sentences must survive encoding and decoding; tested on every eighth of 490,709."""
-    import pyarrow.parquet as pq
-
-    texts = pq.read_table(SENTENCES)["text"].to_pylist()[::8]
-    assert len(texts) == 61_339
-    for start in range(0, len(texts), 10_000):
-        part = texts[start : start + 10_000]
-        batch = tokenizer(part)
-        decoded = tokenizer.decode(batch["input_ids"], entities=batch["entities"])
-        assert decoded == [normalise(text) for text in part]
-
-
 # Pairs
 
 
@@ -131,38 +115,7 @@ def test_what_the_source_does_not_have_is_dropped_and_counted():
     assert tokenizer.codec.missing_entities == before + 2
 
 
-@given(
-    st.lists(st.sampled_from(["《三国》", "2024年", "他", "看", "12.5%", "阿尔卑斯"]), max_size=8)
-)
-def test_entities_of_both_sides_have_one_index(pieces):
-    source, target = "在".join(pieces), "读".join(reversed(pieces))
-    batch = tokenizer([source], text_target=[target])
-    table = json.loads(batch["entities"][0])
-    ids = {tokenizer.convert_tokens_to_ids(token) for token in table}
-    found = ids.intersection(tokenizer.encode(source))
-    assert not found  # encode alone spells entities out
-    for token, text in table.items():
-        assert text in normalise(source)
-        if token.startswith(("<title", "<percent")):
-            assert tokenizer.convert_tokens_to_ids(token) in batch["labels"][0]
-    assert tokenizer.decode(batch["labels"], entities=batch["entities"]) == [normalise(target)]
-
-
 # transformers
-
-
-def test_the_collator_pads_and_the_table_travels():
-    from transformers import DataCollatorForSeq2Seq
-
-    texts = ["他2024年3月读了《三国》", "看花"]
-    batch = tokenizer(texts, text_target=["他读", "昨天看花"])
-    features = [{name: batch[name][k] for name in batch} for k in range(2)]
-    collated = DataCollatorForSeq2Seq(tokenizer)(features)
-    assert collated["input_ids"].shape == (2, max(map(len, batch["input_ids"])))
-    assert collated["input_ids"][1, -1] == tokenizer.pad_token_id == 0
-    assert collated["labels"][0, -1] == -100
-    assert collated["entities"] == batch["entities"]
-    assert tokenizer.decode(collated["input_ids"], entities=collated["entities"]) == texts
 
 
 def test_datasets_map():
@@ -252,21 +205,3 @@ def test_place_names_are_indexed_where_the_tokenizer_knows_them(tmp_path):
     assert again.tokenize("我去了广州") == ["我", "去", "了", "<location_1>"]
     assert "location" in again.entity_kinds
     assert "location" not in plain.entity_kinds
-
-
-def test_folders_of_before_read_as_they_did(tmp_path):
-    """Folders of earlier versions must read as before: without the later keys, no place or short
-    date is an entity."""
-    tokenizer = EntityAlignedTokenizer.from_words(["我", "在", "北京"], EntitySettings())
-    tokenizer.save_pretrained(tmp_path)
-    path = tmp_path / "entities.json"
-    settings = json.loads(path.read_text("utf-8"))
-    del settings["locations"], settings["entities"]["short_dates"]
-    path.write_text(json.dumps(settings), "utf-8")
-    again = EntityAlignedTokenizer.from_pretrained(tmp_path)
-    assert again.get_vocab() == tokenizer.get_vocab()
-    assert again.tokenize("我在北京3/15") == ["我", "在", "北京", "<number_1>", "/", "<number_2>"]
-    settings["entities"]["short_dates"] = True
-    path.write_text(json.dumps(settings), "utf-8")
-    dated = EntityAlignedTokenizer.from_pretrained(tmp_path)
-    assert dated.tokenize("我在北京3/15") == ["我", "在", "北京", "<date_1>"]

@@ -1,7 +1,5 @@
 """A trimmed vocabulary must lose no text, and change nothing of the text that it was made for."""
 
-import random
-
 import pytest
 import torch
 from hypothesis import given
@@ -75,18 +73,10 @@ def test_common_text_is_encoded_as_before(both):
         assert small.tokenize(text) == tokenizer.tokenize(text)
 
 
-@given(st.text(max_size=40))
+@given(st.text(max_size=40) | st.sampled_from(OTHER + RARE))
 def test_no_text_is_lost(both, text):
     *_, small = both
     assert small.decode(small(text, add_special_tokens=False)["input_ids"]) == text
-
-
-def test_rare_text_is_not_lost(both):
-    *_, small = both
-    mixed = [*COMMON, *OTHER, *RARE]
-    random.Random(0).shuffle(mixed)
-    for text in (*OTHER, *RARE, "".join(mixed)):
-        assert small.decode(small(text, add_special_tokens=False)["input_ids"]) == text
 
 
 def test_the_model_says_the_same_of_common_text(both):

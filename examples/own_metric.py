@@ -12,7 +12,6 @@ from rapidfuzz.distance import LCSseq
 from scipy.stats import spearmanr
 
 from gaixie.udfs.metrics import Metric, Pairs, load_metric
-from gaixie.udfs.metrics.metric import signature
 
 
 @dataclass(frozen=True)
@@ -23,12 +22,9 @@ class Moved(Metric):
     summary = "Characters of the paraphrase that are new or moved."
     range, higher_is_better = (0.0, 1.0), True
 
-    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
-        both = zip(pairs.source.to_pylist(), pairs.paraphrase.to_pylist(), strict=True)
+    def scores_of(self, texts: list[str], paraphrases: list[str]) -> np.ndarray:
+        both = zip(texts, paraphrases, strict=True)
         return np.array([1 - LCSseq.similarity(a, b) / max(len(b), 1) for a, b in both])
-
-    def signature(self) -> str:
-        return signature(self.title)
 
 
 table = pd.read_json(Path(__file__).with_name("pairs.jsonl"), lines=True)

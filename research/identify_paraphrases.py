@@ -37,8 +37,8 @@ from gaixie.research.identification.noise import LIMITS, learn_from_noise
 from gaixie.research.identification.scores import report
 from gaixie.research.identification.train import Recipe, fit
 from gaixie.udfs.command_line import make_parser, positive, run_command
-from gaixie.udfs.metrics.encoder import model_signature
 from gaixie.udfs.metrics.identification import Ensemble, Identifier, member_folders
+from gaixie.udfs.networks import model_signature
 from gaixie.udfs.reports import render, write_json
 from gaixie.udfs.storage.settings import load_settings
 

@@ -22,9 +22,9 @@ from xxhash import xxh3_64_intdigest
 
 from gaixie.jobs.pairs.method import Candidate, Method
 from gaixie.jobs.pairs.pieces import write_pieces
+from gaixie.udfs import networks
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.meaning.pair_encoder import batches
-from gaixie.udfs.metrics import encoder
 from gaixie.udfs.storage.local_copy import fetch, remote
 from gaixie.udfs.text.normalise import normalise
 
@@ -111,7 +111,7 @@ class Translating(Method):
     def digests(self) -> str:
         """Returns the names and digests of the models."""
         folders = (model_folder(direction.model) for direction in self.directions_of_models)
-        return " ".join(dict.fromkeys(map(encoder.model_signature, folders)))
+        return " ".join(dict.fromkeys(map(networks.model_signature, folders)))
 
 
 class Direction(NamedTuple):
@@ -169,13 +169,13 @@ class Translator:
         import torch
         import transformers
 
-        self.name, self.device = model, encoder.choose_device(device)
+        self.name, self.device = model, networks.choose_device(device)
         if self.device == "cpu":
             torch.set_num_threads(threads)
         self.tokenizer, config = load_vocabulary(model)
         self.has_languages = config.model_type == "m2m_100"
-        with encoder.loading(folder := model_folder(model)):
-            network = encoder.load_network(transformers.AutoModelForSeq2SeqLM, folder, config)
+        with networks.loading(folder := model_folder(model)):
+            network = networks.load_network(transformers.AutoModelForSeq2SeqLM, folder, config)
         self.network = network.to(self.device, getattr(torch, precision))
         positions = getattr(config, "max_position_embeddings", self.tokenizer.model_max_length)
         self.longest = min(self.tokenizer.model_max_length, positions)
@@ -206,7 +206,7 @@ class Translator:
             torch.manual_seed(seed)
             options |= {"temperature": settings.temperature, "top_p": settings.top_p, "top_k": 0}
         longest = int(max(map(len, ids)) * settings.max_ratio) + 20
-        batch, mask = encoder.pad(ids, self.tokenizer.pad_token_id, self.device)
+        batch, mask = networks.pad(ids, self.tokenizer.pad_token_id, self.device)
         with torch.inference_mode():
             output = self.network.generate(
                 input_ids=batch,
@@ -253,9 +253,9 @@ def load_vocabulary(model: str) -> tuple[Any, Any]:
 
     folder = model_folder(model)
     try:
-        with encoder.loading(folder):
+        with networks.loading(folder):
             config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
-            tokenizer = encoder.load_tokenizer(folder)
+            tokenizer = networks.load_tokenizer(folder)
     except ImportError as error:
         needed = re.search(r"(sentencepiece|sacremoses|tiktoken)", str(error), re.IGNORECASE)
         name = needed[0].lower() if needed else str(error).split("\n")[0]

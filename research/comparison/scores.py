@@ -17,11 +17,7 @@ from gaixie.research.fitting import data as fit_data
 from gaixie.research.fitting.recipe import Material, fit, read_material, rows_to_fit, weighted
 from gaixie.research.ratings.tables import source_share
 from gaixie.udfs.command_line import in_words, say
-from gaixie.udfs.metrics import Free, Metric, Pairs, load_metric
-from gaixie.udfs.metrics.bert_ibleu import BERTiBLEU
-from gaixie.udfs.metrics.bertscore import BERTScore
-from gaixie.udfs.metrics.encoder import load_encoder
-from gaixie.udfs.metrics.parascore import ParaScore
+from gaixie.udfs.metrics import Metric, Pairs, load_metric
 from gaixie.udfs.metrics.spscore import SPScoreZh
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage.settings import load_settings
@@ -36,8 +32,6 @@ WEIGHTS = {
     "alpha": tuple(tenth / 10 for tenth in range(11)),
 }
 """Values tried for ParaScore's weight and iBLEU's."""
-KEPT_TOKENS = 600_000
-"""Token embeddings kept in memory: all of one set, so that each sentence is encoded once."""
 
 
 @dataclass
@@ -74,10 +68,6 @@ def score(data_set: DataSet, table: pd.DataFrame, config: Config, data: Path) ->
             if is_cross_fitted(data_set, metric) and isinstance(metric, SPScoreZh):
                 scores = _cross_fitted(table, metric, data)
             else:
-                of = metric.metric if isinstance(metric, Free) else metric
-                if isinstance(of, BERTScore | ParaScore | BERTiBLEU):
-                    encoder = load_encoder(of.model, of.layer, of.device, of.precision)
-                    encoder.keep_tokens = KEPT_TOKENS
                 scores = metric.sentence_scores(pairs)
         except (ValueError, OSError, ImportError) as error:
             scored.left_out[name] = in_words(error)

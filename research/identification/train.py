@@ -14,8 +14,8 @@ from torch.nn import functional
 from transformers.utils import logging
 
 from gaixie.research.identification.data import Labelled
-from gaixie.udfs.metrics.encoder import choose_device, load_tokenizer, loading, model_signature
 from gaixie.udfs.metrics.identification import Identifier
+from gaixie.udfs.networks import choose_device, load_tokenizer, loading, model_signature
 from gaixie.udfs.storage.progress import Progress
 
 CLASSES = {0: "different", 1: "paraphrase"}

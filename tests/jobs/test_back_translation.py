@@ -7,7 +7,7 @@ from built_pairs import manifest, on_cluster, table
 from tiny_translators import CORPUS
 
 from gaixie.jobs.build_pairs import main
-from gaixie.udfs.metrics.encoder import model_signature
+from gaixie.udfs.networks import model_signature
 
 pytestmark = pytest.mark.torch
 

@@ -12,7 +12,7 @@ from gaixie.training.modeling.generator import has_text
 from gaixie.training.modeling.trained_paraphraser import TrainedParaphraser
 from gaixie.training.settings import Decoding, Ranking
 from gaixie.udfs.command_line import say
-from gaixie.udfs.metrics.encoder import model_signature
+from gaixie.udfs.networks import model_signature
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.text_tables import check_extension, read_columns
 from gaixie.udfs.text.normalise import normalise

@@ -21,7 +21,7 @@ from pydantic import Field
 
 from gaixie.training.loop.callbacks import read_lines
 from gaixie.udfs.command_line import say
-from gaixie.udfs.metrics.encoder import model_signature
+from gaixie.udfs.networks import model_signature
 from gaixie.udfs.reports import license_head
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import NAME, ReleaseManifest, read_manifest

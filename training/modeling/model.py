@@ -27,7 +27,7 @@ from gaixie.training.modeling.eight_bits import quantise_linear_layers
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.vocabulary import VOCABULARY_FILE
 from gaixie.training.settings import Model, Settings
-from gaixie.udfs.metrics.encoder import VOCABULARIES, choose_device, load_network, loading
+from gaixie.udfs.networks import VOCABULARIES, choose_device, load_network, loading
 from gaixie.udfs.storage.local_copy import local_copy
 
 

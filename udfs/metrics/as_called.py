@@ -14,7 +14,7 @@ as the paper's code writes Chinese, or ``word``. Unit: share.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Literal, get_args
 
@@ -22,7 +22,7 @@ import numpy as np
 from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.metrics.grams import tokenizer
-from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, complete, signature
+from gaixie.udfs.metrics.metric import ReferenceMetric
 
 Variant = Literal["bleu", "rouge-1", "rouge-2", "rouge-l"]
 VARIANTS = get_args(Variant)
@@ -43,21 +43,14 @@ class AsCalled(ReferenceMetric):
         summary = f"{self.variant.upper()} as the code of the ParaScore paper calls it."
         self.describe(name=f"{self.variant}-as-called", title=title, summary=summary)
 
-    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
-        self.check(pairs)
+    def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
         score = self._scorer()
-        scores = np.full(len(pairs), np.nan)
-        for column in pairs.references:
-            rows, (references, paraphrases) = complete(column, pairs.paraphrase)
-            sides = zip(map(self._tokens, references), map(self._tokens, paraphrases), strict=True)
-            found = [score(*side) if all(side) else 0.0 for side in sides]
-            scores[rows] = np.fmax(scores[rows], found)
-        return scores
+        sides = zip(map(self._tokens, texts), map(self._tokens, paraphrases), strict=True)
+        return np.array([score(*side) if all(side) else 0.0 for side in sides])
 
-    def signature(self) -> str:
+    def settings(self) -> Sequence[tuple[str, object]]:
         package = "nltk" if self.variant == "bleu" else "rouge-chinese"
-        settings = ("tok", self.tokenize), (package, version(package))
-        return signature(self.title, *settings)
+        return ("tok", self.tokenize), (package, version(package))
 
     def _tokens(self, text: str) -> list[str]:
         if self.tokenize == "char":

@@ -23,7 +23,8 @@ import numpy as np
 from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.meaning.pair_encoder import batches
-from gaixie.udfs.metrics.encoder import (
+from gaixie.udfs.metrics.metric import Metric
+from gaixie.udfs.networks import (
     Precision,
     choose_device,
     load_network,
@@ -32,7 +33,6 @@ from gaixie.udfs.metrics.encoder import (
     model_signature,
     pad,
 )
-from gaixie.udfs.metrics.metric import Metric, Pairs, complete, signature
 
 BATCH_TOKENS = 2048
 """Tokens in a batch: each needs a row of the whole vocabulary in memory."""
@@ -56,14 +56,8 @@ class BARTScore(Metric):
     range = (-float("inf"), 0.0)
     higher_is_better = True
 
-    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
-        scores = np.full(len(pairs), np.nan)
-        rows, (given, paraphrases) = complete(pairs.source, pairs.paraphrase)
-        scores[rows] = self.log_likelihoods(given, paraphrases)
-        return scores
-
-    def log_likelihoods(self, given: Sequence[str], texts: Sequence[str]) -> np.ndarray:
-        """Returns the mean log-likelihood of each text's tokens, given another: (texts,) float64.
+    def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
+        """Returns the mean log-likelihood of each paraphrase's tokens, given a text.
 
         Raises OSError or ValueError, in one line, if the model cannot be loaded.
         """
@@ -72,12 +66,13 @@ class BARTScore(Metric):
         device = choose_device(self.device)
         tokenizer, network = load_seq2seq(self.model, device)
         scores = np.empty(len(texts))
-        if not len(texts):
+        if not texts:
             return scores
         positions = getattr(network.config, "max_position_embeddings", tokenizer.model_max_length)
         most = min(tokenizer.model_max_length, positions)
-        inputs = tokenizer(list(given), truncation=True, max_length=most)["input_ids"]
-        targets = tokenizer(text_target=list(texts), truncation=True, max_length=most)["input_ids"]
+        cut = {"truncation": True, "max_length": most}
+        inputs = tokenizer(list(texts), **cut)["input_ids"]
+        targets = tokenizer(text_target=list(paraphrases), **cut)["input_ids"]
         lengths = [max(len(x), len(y)) for x, y in zip(inputs, targets, strict=True)]
         kind, enabled = device.partition(":")[0], self.precision == "bfloat16"
         for rows in batches(lengths, BATCH_TOKENS):
@@ -95,9 +90,9 @@ class BARTScore(Metric):
             scores[rows] = -sums.double().cpu().numpy()
         return scores
 
-    def signature(self) -> str:
-        settings = ("model", model_signature(self.model)), ("direction", "source-paraphrase")
-        return signature(self.title, *settings, ("precision", self.precision))
+    def settings(self) -> Sequence[tuple[str, object]]:
+        model = ("model", model_signature(self.model))
+        return model, ("direction", "source-paraphrase"), ("precision", self.precision)
 
 
 @functools.cache

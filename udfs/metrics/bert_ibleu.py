@@ -15,15 +15,18 @@ says otherwise, smoothed as in :mod:`gaixie.udfs.metrics.bleu`. Unit: 0–1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from pydantic import PositiveFloat
 from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.metrics.bertscore import BERTScore
 from gaixie.udfs.metrics.bleu import SelfBLEU
-from gaixie.udfs.metrics.encoder import DEFAULT_MODEL, Precision
+from gaixie.udfs.metrics.encoder import DEFAULT_MODEL
 from gaixie.udfs.metrics.grams import Tokenizer
-from gaixie.udfs.metrics.metric import Metric, Pairs, settings_of, signature
+from gaixie.udfs.metrics.metric import Metric, Pairs
+from gaixie.udfs.networks import Precision
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,6 @@ class BERTiBLEU(Metric):
     def _self_bleu(self) -> SelfBLEU:
         return SelfBLEU(tokenize=self.tokenize)
 
-    def signature(self) -> str:
-        settings = ("beta", self.beta), ("tok", dict(self._self_bleu().settings())["tok"])
-        return signature(self.title, *settings, *settings_of(self._bertscore().signature()))
+    def settings(self) -> Sequence[tuple[str, object]]:
+        cut = dict(self._self_bleu().settings())["tok"]
+        return ("beta", self.beta), ("tok", cut), *self._bertscore().settings()

@@ -30,13 +30,12 @@ from gaixie.udfs.meaning.pair_encoder import batches
 from gaixie.udfs.metrics.encoder import (
     DEFAULT_MODEL,
     Encoder,
-    Precision,
     TokenEmbeddings,
     distinct,
     load_encoder,
-    model_signature,
 )
-from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, complete, signature
+from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, complete
+from gaixie.udfs.networks import Precision, model_signature
 
 if TYPE_CHECKING:
     import torch
@@ -87,11 +86,10 @@ class BERTScore(ReferenceMetric):
             np.fmax.at(scores, rows, score_texts(encoder, ours, theirs))
         return scores
 
-    def signature(self) -> str:
+    def settings(self) -> Sequence[tuple[str, object]]:
         encoder = load_encoder(self.model, self.layer, self.device, self.precision)
         model = ("model", model_signature(self.model)), ("layer", encoder.layer)
-        settings = ("idf", "no"), ("baseline", "none")
-        return signature(self.title, *model, *settings, ("precision", self.precision))
+        return *model, ("idf", "no"), ("baseline", "none"), ("precision", self.precision)
 
 
 def score_texts(encoder: Encoder, paraphrases: list[str], references: list[str]) -> np.ndarray:

@@ -21,6 +21,7 @@ Learning of a Dual SMT System for Paraphrase Generation*, where it is the second
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import version
 
 import numpy as np
@@ -34,7 +35,7 @@ from gaixie.udfs.metrics.grams import (
     tokenize_columns,
     tokenizer_version,
 )
-from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, free, signature
+from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, free
 
 
 @dataclass(frozen=True)
@@ -94,19 +95,10 @@ class BLEU(ReferenceMetric):
         found = Sacrebleu.compute_bleu(*counts, smooth_method="exp", max_ngram_order=self.order)
         return found.score if rows else float("nan")
 
-    def signature(self) -> str:
-        return signature(self.title, *self.settings())
-
-    def settings(self) -> list[tuple[str, object]]:
-        """Returns the settings in the signature."""
-        return [
-            ("case", "mixed"),
-            ("eff", "sentences"),
-            ("tok", tokenizer_version(self.tokenize, self.segmenter)),
-            ("order", self.order),
-            ("smooth", "exp"),
-            ("sacrebleu", version("sacrebleu")),
-        ]
+    def settings(self) -> Sequence[tuple[str, object]]:
+        cut = tokenizer_version(self.tokenize, self.segmenter)
+        how = ("case", "mixed"), ("eff", "sentences"), ("tok", cut), ("order", self.order)
+        return *how, ("smooth", "exp"), ("sacrebleu", version("sacrebleu"))
 
 
 def _totals(counts: Overlap) -> np.ndarray:

@@ -28,6 +28,7 @@ The text is not normalised.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from importlib.metadata import version
 from itertools import zip_longest
 from typing import Any
@@ -85,15 +86,11 @@ class ChrF(OfSacrebleu):
     higher_is_better = True
 
     def signature(self) -> str:
-        return signature(
-            f"chrF{self.beta}{'+' * self.word_order}",
-            ("case", "mixed"),
-            ("eff", "yes"),
-            ("nc", self.char_order),
-            ("nw", self.word_order),
-            ("space", "no"),
-            ("sacrebleu", version("sacrebleu")),
-        )
+        return signature(f"chrF{self.beta}{'+' * self.word_order}", *self.settings())
+
+    def settings(self) -> Sequence[tuple[str, object]]:
+        orders = ("nc", self.char_order), ("nw", self.word_order), ("space", "no")
+        return ("case", "mixed"), ("eff", "yes"), *orders, ("sacrebleu", version("sacrebleu"))
 
     def sacrebleu(self) -> Any:
         from sacrebleu.metrics.chrf import CHRF
@@ -111,9 +108,9 @@ class TER(OfSacrebleu):
     range = (0.0, float("inf"))
     higher_is_better = False
 
-    def signature(self) -> str:
+    def settings(self) -> Sequence[tuple[str, object]]:
         how = ("case", "lc"), ("tok", "tercom"), ("norm", "yes"), ("punct", "yes"), ("asian", "yes")
-        return signature("TER", *how, ("sacrebleu", version("sacrebleu")))
+        return *how, ("sacrebleu", version("sacrebleu"))
 
     def sacrebleu(self) -> Any:
         from sacrebleu.metrics.ter import TER as Sacrebleu

@@ -14,6 +14,7 @@ corpus scores the mean of its pairs. Unit: 0–1. RapidFuzz computes whole colum
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import version
 
 import numpy as np
@@ -21,7 +22,7 @@ from pydantic.dataclasses import dataclass
 from rapidfuzz.distance.Levenshtein import normalized_distance
 from rapidfuzz.process import cpdist
 
-from gaixie.udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.metric import Metric, signature
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,12 @@ class EditDistance(Metric):
     range = (0.0, 1.0)
     higher_is_better = True
 
-    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
-        sides = (side.fill_null("").to_pylist() for side in (pairs.source, pairs.paraphrase))
-        scores = cpdist(*sides, scorer=normalized_distance, dtype=np.float64, workers=1)
-        there = np.asarray(pairs.source.is_valid()) & np.asarray(pairs.paraphrase.is_valid())
-        return np.where(there, scores, np.nan)
+    def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
+        how = {"scorer": normalized_distance, "dtype": np.float64, "workers": 1}
+        return cpdist(texts, paraphrases, **how)
 
     def signature(self) -> str:
-        return signature("EditDistance", ("norm", "longer"), ("rapidfuzz", version("rapidfuzz")))
+        return signature("EditDistance", *self.settings())
+
+    def settings(self) -> Sequence[tuple[str, object]]:
+        return ("norm", "longer"), ("rapidfuzz", version("rapidfuzz"))

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic.dataclasses import dataclass
 
-from gaixie.udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.metric import Metric, Pairs
 from gaixie.udfs.metrics.words import is_word, segmenter_version, words
 
 Homographs = Literal["highest", "lowest"]
@@ -105,9 +105,9 @@ class HSKEasy(Metric):
         counted = [sum(first <= level_of.get(w, BEYOND) <= last for w in row) for row in rows]
         return np.array([counted, [*map(len, rows)]], np.float64).T
 
-    def signature(self) -> str:
-        settings = [("list", list_version(self.homographs)), ("punct", "words")]
-        return signature(self.title, *settings, ("seg", segmenter_version(self.segmenter)))
+    def settings(self) -> Sequence[tuple[str, object]]:
+        words_of = ("list", list_version(self.homographs)), ("punct", "words")
+        return *words_of, ("seg", segmenter_version(self.segmenter))
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ to 100 · (1 − α). Tokens and empty sentences are as in :mod:`gaixie.udfs.met
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
@@ -28,7 +29,7 @@ from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.metrics.bleu import BLEU, SelfBLEU
 from gaixie.udfs.metrics.grams import Tokenizer
-from gaixie.udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.metric import Metric, Pairs
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -71,8 +72,8 @@ class IBLEU(Metric):
         kept, copied = np.split(sums, 2, axis=-1)
         return self._bleu().score_of_sums(kept) - self.alpha * self._bleu().score_of_sums(copied)
 
-    def signature(self) -> str:
-        return signature(self.title, ("alpha", self.alpha), *self._bleu().settings())
+    def settings(self) -> Sequence[tuple[str, object]]:
+        return ("alpha", self.alpha), *self._bleu().settings()
 
     def _bleu(self, kind: type[BLEU] = BLEU) -> BLEU:
         return kind(self.tokenize, self.order, self.segmenter)
@@ -97,5 +98,5 @@ class SelfIBLEU(SelfBLEU):
     def score_of_sums(self, sums: np.ndarray) -> np.ndarray:
         return (1 - self.alpha) * super().score_of_sums(sums)
 
-    def settings(self) -> list[tuple[str, object]]:
-        return [("alpha", self.alpha), *super().settings()]
+    def settings(self) -> Sequence[tuple[str, object]]:
+        return ("alpha", self.alpha), *super().settings()

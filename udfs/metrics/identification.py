@@ -21,14 +21,14 @@ import numpy as np
 from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.meaning.pair_encoder import batches
-from gaixie.udfs.metrics.encoder import (
+from gaixie.udfs.metrics.metric import Metric
+from gaixie.udfs.networks import (
     choose_device,
     load_network,
     load_tokenizer,
     loading,
     model_signature,
 )
-from gaixie.udfs.metrics.metric import Metric, Pairs, complete, signature
 
 POSITIVE = ("paraphrase", "entailment")
 BATCH_TOKENS = 2_048
@@ -144,17 +144,14 @@ class Identification(Metric):
     range = (0.0, 1.0)
     higher_is_better = True
 
-    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
+    def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
         identifier = load_identifier(self.model, self.device, self.max_tokens)
-        rows, (source, paraphrase) = complete(pairs.source, pairs.paraphrase)
-        found = identifier.probabilities(source, paraphrase)
+        found = identifier.probabilities(texts, paraphrases)
         if self.both:
-            found = (found + identifier.probabilities(paraphrase, source)) / 2
-        scores = np.full(len(pairs), np.nan)
-        scores[rows] = found
-        return scores
+            found = (found + identifier.probabilities(paraphrases, texts)) / 2
+        return found
 
-    def signature(self) -> str:
+    def settings(self) -> Sequence[tuple[str, object]]:
         members = [("member", model_signature(str(path))) for path in member_folders(self.model)]
-        settings = ("orders", 1 + self.both), ("tokens", self.max_tokens)
-        return signature(self.title, ("model", model_signature(self.model)), *members, *settings)
+        how = ("orders", 1 + self.both), ("tokens", self.max_tokens)
+        return ("model", model_signature(self.model)), *members, *how

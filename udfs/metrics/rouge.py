@@ -21,6 +21,7 @@ RapidFuzz finds the subsequences, with tokens as its characters.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -29,7 +30,7 @@ from rapidfuzz.distance import LCSseq
 from rapidfuzz.process import cpdist
 
 from gaixie.udfs.metrics.grams import Tokens, overlap, tokenize_columns
-from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, signature
+from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric
 from gaixie.udfs.text.code_points import CodePoints, to_strings
 
 SUMMARIES = {
@@ -59,8 +60,8 @@ class ROUGE(ReferenceMetric):
         columns = range(1, len(tokens.offsets))
         return np.fmax.reduce([self._f1(tokens.columns(0, column)) for column in columns])
 
-    def signature(self) -> str:
-        return signature(self.title, ("tok", self.tokenize), ("stat", "f1"), ("refs", "best"))
+    def settings(self) -> Sequence[tuple[str, object]]:
+        return ("tok", self.tokenize), ("stat", "f1"), ("refs", "best")
 
     def _f1(self, tokens: Tokens) -> np.ndarray:
         """Returns the F1 of the first column against the second."""

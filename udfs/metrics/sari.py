@@ -42,7 +42,7 @@ import pyarrow as pa
 from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.metrics.grams import tokenizer, tokenizer_version
-from gaixie.udfs.metrics.metric import Metric, Pairs, ratio, signature
+from gaixie.udfs.metrics.metric import Metric, Pairs, ratio
 from gaixie.udfs.metrics.words import lower_words
 
 ORDERS = (1, 2, 3, 4)
@@ -83,9 +83,9 @@ class SARI(Metric):
         statistics = sums[..., :-1].reshape(*sums.shape[:-1], len(ORDERS), 3, 3)
         return np.where(sums[..., -1] > 0, score_of(statistics, self.deletion), np.nan)
 
-    def signature(self) -> str:
+    def settings(self) -> Sequence[tuple[str, object]]:
         cut = tokenizer_version(self.tokenize, self.segmenter)
-        return signature("SARI", ("case", "lc"), ("tok", cut), ("del", self.deletion))
+        return ("case", "lc"), ("tok", cut), ("del", self.deletion)
 
     def _statistics(self, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
         """Returns the rows with a source, a paraphrase and a reference, and their statistics."""

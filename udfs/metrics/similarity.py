@@ -12,17 +12,14 @@ without a prefix. The text is not normalised. Unit: cosine. E5's cosines lie mos
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from pydantic.dataclasses import dataclass
 
-from gaixie.udfs.metrics.encoder import (
-    DEFAULT_MODEL,
-    Precision,
-    distinct,
-    load_encoder,
-    model_signature,
-)
-from gaixie.udfs.metrics.metric import Metric, Pairs, complete, signature
+from gaixie.udfs.metrics.encoder import DEFAULT_MODEL, distinct, load_encoder
+from gaixie.udfs.metrics.metric import Metric
+from gaixie.udfs.networks import Precision, model_signature
 
 
 @dataclass(frozen=True)
@@ -41,17 +38,13 @@ class SentenceSimilarity(Metric):
     range = (-1.0, 1.0)
     higher_is_better = True
 
-    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
+    def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
         encoder = load_encoder(self.model, self.layer, self.device, self.precision)
-        rows, sides = complete(pairs.source, pairs.paraphrase)
-        texts, numbers = distinct(*sides)
-        vectors = encoder.sentence_vectors([self.prefix + text for text in texts])
-        scores = np.full(len(pairs), np.nan)
-        scores[rows] = np.prod(vectors[numbers], axis=0).sum(axis=1)
-        return scores
+        read, numbers = distinct(texts, paraphrases)
+        vectors = encoder.sentence_vectors([self.prefix + text for text in read])
+        return np.prod(vectors[numbers], axis=0).sum(axis=1)
 
-    def signature(self) -> str:
+    def settings(self) -> Sequence[tuple[str, object]]:
         encoder = load_encoder(self.model, self.layer, self.device, self.precision)
         model = ("model", model_signature(self.model)), ("layer", encoder.layer)
-        settings = ("prefix", self.prefix.strip() or "none"), ("precision", self.precision)
-        return signature(self.title, *model, *settings)
+        return *model, ("prefix", self.prefix.strip() or "none"), ("precision", self.precision)

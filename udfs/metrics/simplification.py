@@ -39,7 +39,7 @@ import pyarrow as pa
 from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.metrics import hsk
-from gaixie.udfs.metrics.metric import Metric, Pairs, ratio, signature
+from gaixie.udfs.metrics.metric import Metric, ratio, signature
 from gaixie.udfs.metrics.words import is_word, segmenter_version, words
 from gaixie.udfs.text.normalise import normalise
 
@@ -142,27 +142,30 @@ class Feature(Metric):
         self.describe(name=self.feature, title=title, summary=kind.summary)
         self.describe(range=kind.range, higher_is_better=kind.higher_is_simpler)
 
-    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
-        columns = pairs.source, pairs.paraphrase
+    def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
+        cuts = [self._words(side) for side in (texts, paraphrases)]
         if of := FEATURES[self.feature].of:
-            rows = zip(*map(self._sentences, columns), strict=True)
-            return np.array([np.nan if None in row else of(*row) for row in rows], float)
+            sides = (
+                map(sentence_of, *side) for side in zip((texts, paraphrases), cuts, strict=True)
+            )
+            return np.array([of(*row) for row in zip(*sides, strict=True)], float)
         levels = hsk.levels(self.homographs)
         source, paraphrase = (
-            np.array([np.nan if r is None else complexity(r, levels) for r in rows], float)
-            for rows in (words(column, self.segmenter) for column in columns)
+            np.array([complexity(words, levels) for words in rows], float) for rows in cuts
         )
         return ratio(paraphrase, source)
 
     def signature(self) -> str:
+        return signature(self.feature, *self.settings())
+
+    def settings(self) -> Sequence[tuple[str, object]]:
         settings = [("seg", segmenter_version(self.segmenter))]
         if self.feature == "lexical-complexity":
             settings.append(("list", hsk.list_version(self.homographs)))
-        return signature(self.feature, *settings)
+        return settings
 
-    def _sentences(self, column: pa.Array) -> list[Sentence | None]:
-        rows = zip(column.to_pylist(), words(column, self.segmenter), strict=True)
-        return [None if cut is None else sentence_of(text, cut) for text, cut in rows]
+    def _words(self, texts: Sequence[str]) -> list[list[str]]:
+        return [row or [] for row in words(pa.array(texts, pa.string()), self.segmenter)]
 
 
 def sentence_of(text: str, cut: Sequence[str]) -> Sentence:

@@ -24,7 +24,7 @@ source scores 1 / √k.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import sqrt
 from pathlib import Path
@@ -35,7 +35,7 @@ import pyarrow as pa
 import xxhash
 from pydantic.dataclasses import dataclass
 
-from gaixie.udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.metric import Metric
 from gaixie.udfs.metrics.words import is_word, segmenter_version, words
 
 VECTORS_FILE = "vectors.bin"
@@ -58,29 +58,21 @@ class WEEM4PG(Metric):
     range = (-1.0, 1.0)
     higher_is_better = True
 
-    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
+    def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
         """Returns scores, shape (rows,). Raises what ``load_vectors`` raises."""
         vectors = load_vectors(self.vectors)
-        rows = zip(self._words(pairs.source), self._words(pairs.paraphrase), strict=True)
-        scores = [
-            np.nan
-            if source is None or paraphrase is None
-            else score_of(source, paraphrase, vectors)
-            for source, paraphrase in rows
-        ]
-        return np.array(scores, float)
+        rows = zip(self._words(texts), self._words(paraphrases), strict=True)
+        return np.array([score_of(*sides, vectors) for sides in rows], float)
 
-    def signature(self) -> str:
+    def settings(self) -> Sequence[tuple[str, object]]:
         cut = segmenter_version(self.segmenter) if self.language == "zh" else "whitespace"
-        settings = [("lang", self.language), ("seg", cut), ("vec", vectors_digest(self.vectors))]
-        return signature("WEEM4PG", *settings)
+        return ("lang", self.language), ("seg", cut), ("vec", vectors_digest(self.vectors))
 
-    def _words(self, column: pa.Array) -> list[list[str] | None]:
+    def _words(self, texts: Sequence[str]) -> list[list[str]]:
+        rows: Iterable[list[str] | None] = map(str.split, texts)
         if self.language == "zh":
-            rows = words(column, self.segmenter)
-        else:
-            rows = [None if text is None else text.split() for text in column.to_pylist()]
-        return [None if row is None else [w.lower() for w in row if is_word(w)] for row in rows]
+            rows = words(pa.array(texts, pa.string()), self.segmenter)
+        return [[word.lower() for word in row or [] if is_word(word)] for row in rows]
 
 
 def score_of(source: Sequence[str], paraphrase: Sequence[str], vectors: WordVectors) -> float:

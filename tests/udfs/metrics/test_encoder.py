@@ -7,7 +7,8 @@ import torch
 from tiny_models import POSITIONS, tiny_bart, tiny_bert
 from transformers import AutoModel, AutoTokenizer
 
-from gaixie.udfs.metrics.encoder import Encoder, model_signature
+from gaixie.udfs.metrics.encoder import Encoder
+from gaixie.udfs.networks import model_signature
 
 TEXTS = ["今天天气很好", "", "我不知道", "你去北京了吗", "好", "他今天不在上海,我很清楚。"]
 
@@ -41,29 +42,6 @@ def test_token_embeddings_are_those_of_each_text_alone(folder, layer, batch_toke
         torch.testing.assert_close(
             embedded[k], alone / alone.norm(dim=1, keepdim=True), atol=2e-6, rtol=0
         )
-
-
-@pytest.mark.parametrize("keep", [1, 20, 1_000])
-def test_embeddings_that_are_kept(folder, keep):
-    """Kept embeddings must not change, whatever was read before and however few are kept."""
-    encoder, fresh = (Encoder(folder, device="cpu", batch_tokens=16) for _ in range(2))
-    encoder.keep_tokens = keep
-    for texts in (TEXTS[:3], TEXTS[1:5], TEXTS[::-1], [TEXTS[0]] * 3, []):
-        kept, expected = encoder.token_embeddings(texts), fresh.token_embeddings(texts)
-        torch.testing.assert_close(kept.vectors, expected.vectors, atol=2e-6, rtol=0)
-        np.testing.assert_array_equal(kept.offsets, expected.offsets)
-        np.testing.assert_array_equal(kept.ids, expected.ids)
-
-
-def test_a_text_that_is_kept_is_read_once(folder, monkeypatch):
-    encoder = Encoder(folder, device="cpu")
-    encoder.keep_tokens = 1_000
-    encoder.token_embeddings(TEXTS[:4])
-    read = []
-    embed = encoder._embed
-    monkeypatch.setattr(encoder, "_embed", lambda texts: read.append(texts) or embed(texts))
-    encoder.token_embeddings(TEXTS[2:])
-    assert read == [TEXTS[4:]]
 
 
 def test_sentence_vectors_are_means_of_length_one(folder):

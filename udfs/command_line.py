@@ -244,21 +244,6 @@ def positive(text: str) -> int:
     return value
 
 
-def above_zero(text: str) -> float:
-    """Parses a number option that must be above 0."""
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text}: expected a number above 0")
-    return value
-
-
-def in_time(seconds: float, of: str = "") -> str:
-    """Formats a time in hours or minutes, short ones to a tenth. of: text before the unit."""
-    if seconds >= 3600:
-        return f"{seconds / 3600:,.2f} {of}hours"
-    return f"{max(seconds / 60, 0.1):,.1f} {of}minutes"
-
-
 def say(line: str) -> None:
     """Prints a line on standard error, in one write so that threads do not mix; or nowhere, if it
     is closed or its disk is full."""

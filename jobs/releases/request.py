@@ -17,8 +17,7 @@ from pydantic import (
 
 from gaixie.jobs.releases.store import check_version
 from gaixie.udfs.spscore.stages import STAGES
-from gaixie.udfs.storage.manifest import ReleaseSettings
-from gaixie.udfs.storage.names import RunId
+from gaixie.udfs.storage.manifest import ReleaseSettings, RunId
 from gaixie.udfs.text.splits import SPLITS
 
 SHARES_TOLERANCE = 1e-9

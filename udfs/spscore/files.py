@@ -64,18 +64,12 @@ def read(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
         description = dict(json.loads(_read(path)))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: expected JSON ({error})") from None
-    if (older := description.get("format")) in (1, 2):
+    if (stated := description.get("format")) != FORMAT_VERSION:
         raise ValueError(
-            f"{path}: an SPScore-zh 0.{older} model, but this version reads 0.3; fit it again, or "
-            f"score with a version of Gaixie that reads 0.{older}"
+            f"{path}: format {stated!r}, but this version reads {FORMAT_VERSION}; fit it again"
         )
-    missing = [key for key in ("format", *KEYS) if key not in description]
-    if missing:
+    if missing := [key for key in KEYS if key not in description]:
         raise ValueError(f"{path}: expected the key {missing[0]!r}")
-    if description["format"] != FORMAT_VERSION:
-        raise ValueError(
-            f"{path}: format {description['format']!r}, but this version reads {FORMAT_VERSION}"
-        )
     try:
         names = [
             f"{name}/{f}" for name, head in description["heads"].items() for f in head["files"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import stat
 import sys
 import tempfile
@@ -31,7 +30,6 @@ OF_KERNELS = (
 )
 """The parts of this package that decide the kernels, including constants and word lists."""
 
-
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -39,16 +37,17 @@ def cache_folder() -> Path:
     """Returns a writable cache folder, and creates it if needed.
 
     numba's kernels are pickles: whoever can write here can make this process run any code. So a
-    folder in a place that we chose must belong to this user, and nobody else may write there. A
-    given folder may also belong to root, as in an image; if others may write there, it is skipped
-    with a line.
+    folder must belong to this user, and nobody else may write there; otherwise it is passed over. A
+    given folder may also belong to root, as in an image; if it is passed over, a line says so.
     """
     if given := os.environ.get("GAIXIE_CACHE_DIR"):
-        if _can_write(Path(given)) and _is_safe(given):
-            return Path(given)
+        folder = Path(given).resolve()
+        if _can_write(folder) and _is_safe(folder, 0, os.getuid()):
+            return folder
+        _say_passed_over(given)
     home = Path(os.path.expanduser("~/.cache/gaixie"))
     for folder in (home, Path(tempfile.gettempdir()) / f"gaixie-{os.getuid()}"):
-        if _can_write(folder) and _is_ours(folder):
+        if _can_write(folder) and _is_safe(folder, os.getuid()):
             return folder
     return Path(tempfile.mkdtemp(prefix="gaixie-"))
 
@@ -61,32 +60,15 @@ def _can_write(folder: Path) -> bool:
     return os.access(folder, os.W_OK)
 
 
-@cache  # warns once
-def _is_safe(given: str) -> bool:
-    status = os.stat(given)
-    safe = status.st_uid in (0, os.getuid()) and not status.st_mode & OTHERS_WRITE
-    if not safe:
-        say(f"GAIXIE_CACHE_DIR={given}: ignored, since others may write there; chmod go-w it")
-    return safe
-
-
-def _is_ours(folder: Path) -> bool:
+def _is_safe(folder: Path, *owners: int) -> bool:
     status = folder.lstat()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
-        return False
-    if status.st_mode & 0o077:  # from an earlier version
-        folder.chmod(0o700)
-        for entry in folder.iterdir() if status.st_mode & OTHERS_WRITE else ():
-            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
-    return True
+    is_theirs = stat.S_ISDIR(status.st_mode) and status.st_uid in owners
+    return is_theirs and not status.st_mode & OTHERS_WRITE
 
 
-def keep_settings() -> None:
-    """Moves Matplotlib's settings if HOME is not writable, so that it prints no warning."""
-    try:
-        os.makedirs(os.path.expanduser("~/.config/matplotlib"), exist_ok=True)
-    except OSError:
-        os.environ.setdefault("MPLCONFIGDIR", str(cache_folder() / "matplotlib"))
+@cache  # once
+def _say_passed_over(given: str) -> None:
+    say(f"GAIXIE_CACHE_DIR={given}: ignored: others may write there, or this process may not")
 
 
 def keep_kernels() -> None:

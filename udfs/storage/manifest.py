@@ -10,15 +10,14 @@ keys, so a key may be added within a version. Any other change needs a new versi
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.names import Below, RunId
-from gaixie.udfs.storage.names import check_run_id as check_run_id
 
 FORMAT_VERSION = 2
 """The format that is written, and the newest that can be read."""
@@ -28,6 +27,29 @@ NAME = "manifest.json"
 
 class ManifestError(ValueError):
     """Raised for a manifest that cannot be read, with one line that names the file."""
+
+
+# Names that are joined to folders: none may lead out of its folder.
+
+
+def check_run_id(run_id: str) -> str:
+    """Returns the id. Raises ValueError if it could name anything but a folder below runs/."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", run_id):
+        raise ValueError(
+            f"{run_id}: a run id has letters, digits and . _ -, and begins with a letter or digit"
+        )
+    return run_id
+
+
+def check_below(path: str) -> str:
+    """Returns the path. Raises ValueError if it could lead out of the folder it is joined to."""
+    if not path or {"", ".", ".."} & {*path.split("/")} or ":" in path.split("/")[0]:
+        raise ValueError(f"{path!r}: expected a path below the folder")
+    return path
+
+
+RunId = Annotated[str, AfterValidator(check_run_id)]
+Below = Annotated[str, AfterValidator(check_below)]
 
 
 class _Part(BaseModel):

@@ -3,7 +3,6 @@
 import math
 
 import pytest
-from plain_features import positional_alignment
 
 # ACS: characters equal at the same position / characters of the longer side.
 ACS = [
@@ -125,10 +124,3 @@ CASES += [("acs", paraphrase, source, share) for source, paraphrase, share in AC
 @pytest.mark.parametrize(("name", "source", "paraphrase", "expected"), CASES)
 def test_golden(both, name, source, paraphrase, expected):
     assert both(name, source, paraphrase) == pytest.approx((expected,) * 2, rel=1e-6, nan_ok=True)
-
-
-def test_the_front_of_the_source_weighs_most_in_spa():
-    # Two items of four move by 1/10: the first two count 4 + 3 times, the last two 2 + 1 times.
-    front = positional_alignment([(0, 1), (2, 3), (5, 5), (8, 8)], 10, 10)
-    back = positional_alignment([(0, 0), (2, 2), (5, 6), (8, 9)], 10, 10)
-    assert (front, back) == (pytest.approx(0.7 / 16), pytest.approx(0.3 / 16))

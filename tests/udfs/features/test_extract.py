@@ -132,6 +132,35 @@ def test_hostile_pairs_finish(source, paraphrase):
 # Batches
 
 
+ROWS = ["今天天气很好，我们出去走走。", "我们出去走走，今天天气很好。", "", "好", "的" * 500, "b a"]
+
+
+def test_a_row_does_not_depend_on_its_neighbours(chunks):
+    """A row must not depend on its neighbours: a kernel might leave the shared scratch dirty."""
+    batch = [(a, b) for a in ROWS for b in ROWS]
+    together = extract(*map(strings, zip(*batch, strict=True)), chunks)
+    alone = np.concatenate([extract(strings([a]), strings([b]), chunks) for a, b in batch])
+    assert np.array_equal(together, alone, equal_nan=True)
+
+
+@pytest.mark.parametrize("text", [None, b"\xe4\xbb", ("今天" + REPLACEMENT).encode()])
+def test_null_and_undecodable_rows_are_nan(characters, text):
+    good = "今天天气很好".encode()
+    whole, broken = pa.array([good] * 3, pa.binary()), pa.array([good, text, good], pa.binary())
+    for a, b in ((whole, broken), (broken, whole), (broken, broken)):
+        values = extract(a, b, characters)
+        assert np.isnan(values[1]).all()
+        # Identical neighbours: acs, lis, sbleu 1, nothing moved, six characters.
+        assert values[[0, 2]].tolist() == [[1, 0, 0, 0, 1, 1, 6, 1]] * 2
+
+
+def test_columns_are_strings_of_one_length(characters):
+    with pytest.raises(ValueError, match="2 sources, but 1 paraphrases"):
+        extract(strings(["好", "好"]), strings(["好"]), characters)
+    with pytest.raises(TypeError, match="int64"):
+        extract(pa.array([1]), strings(["好"]), characters)
+
+
 def test_columns_stand_in_the_order_of_features(characters):
     # A = 早上,他去公园 (7 characters), B = 他去公园,早上呀 (8); every character is a word.
     # acs: , stands at 2 and 4, no character stays: 0. lis: 他去公园 4/7. lr: 8/7.
@@ -162,45 +191,3 @@ def test_columns_stand_in_the_order_of_features(characters):
     values = extract(strings(["早上，他去公园"]), strings(["他去公园，早上呀"]), characters)
     assert values.dtype == np.float32
     assert values[0].tolist() == pytest.approx(list(expected.values()), rel=1e-6)
-
-
-ROWS = ["今天天气很好，我们出去走走。", "我们出去走走，今天天气很好。", "", "好", "的" * 500, "b a"]
-
-
-def test_a_row_does_not_depend_on_its_neighbours(chunks):
-    """A row must not depend on its neighbours: a kernel might leave the shared scratch dirty."""
-    batch = [(a, b) for a in ROWS for b in ROWS]
-    together = extract(*map(strings, zip(*batch, strict=True)), chunks)
-    alone = np.concatenate([extract(strings([a]), strings([b]), chunks) for a, b in batch])
-    assert np.array_equal(together, alone, equal_nan=True)
-
-
-@pytest.mark.parametrize("text", [None, b"\xe4\xbb", ("今天" + REPLACEMENT).encode()])
-def test_null_and_undecodable_rows_are_nan(characters, text):
-    good = "今天天气很好".encode()
-    whole, broken = pa.array([good] * 3, pa.binary()), pa.array([good, text, good], pa.binary())
-    for a, b in ((whole, broken), (broken, whole), (broken, broken)):
-        values = extract(a, b, characters)
-        assert np.isnan(values[1]).all()
-        # Identical neighbours: acs, lis, sbleu 1, nothing moved, six characters.
-        assert values[[0, 2]].tolist() == [[1, 0, 0, 0, 1, 1, 6, 1]] * 2
-
-
-def test_slices_chunks_and_large_strings(chunks):
-    batch = [(a, b) for a in ROWS for b in ROWS]
-    a, b = map(strings, zip(*batch, strict=True))
-    whole = extract(a, b, chunks)
-    for left, right in [
-        (a.slice(5, 20), b.slice(5, 20)),
-        (pa.chunked_array([a.slice(5, 7), a.slice(12, 13)]), b.slice(5, 20)),
-        (a.slice(5, 20).cast(pa.large_string()), b.slice(5, 20)),
-        (a.slice(5, 20).cast(pa.binary()), b.slice(5, 20).cast(pa.large_binary())),
-    ]:
-        assert np.array_equal(extract(left, right, chunks), whole[5:25], equal_nan=True)
-
-
-def test_columns_are_strings_of_one_length(characters):
-    with pytest.raises(ValueError, match="2 sources, but 1 paraphrases"):
-        extract(strings(["好", "好"]), strings(["好"]), characters)
-    with pytest.raises(TypeError, match="int64"):
-        extract(pa.array([1]), strings(["好"]), characters)

@@ -74,11 +74,10 @@ def test_kernel_is_reference(source, paraphrase):
     assert by_kernel(source, paraphrase) == plain_features.tiles(source, paraphrase)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_kernel_on_long_texts(seed):
+def test_kernel_on_long_texts():
     """The kernel must equal the reference on 1,000 distinct characters in shuffled blocks of up to
     50."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     source = "".join(map(chr, 0x4E00 + rng.permutation(1000)))
     cuts = [0, *sorted(rng.choice(np.arange(1, 1000), 40, replace=False).tolist()), 1000]
     blocks = [source[i:j] for i, j in pairwise(cuts)]

@@ -46,9 +46,3 @@ def test_alphanumeric_is_what_python_says():
     assert table.tolist() == [chr(code).isalnum() for code in range(sys.maxunicode + 1)]
     assert all(table[ord(c)] for c in "好〇3Aéがx𠮷")
     assert not any(table[ord(c)] for c in "，。,_ \u3000😀—…")
-
-
-@pytest.mark.parametrize("code", [0x4E00, 0x9FA5, 0x9FFE, 0x9FFF, 0x3400, 0x20000, 0x30000])
-def test_han_characters_are_words(both, code):
-    # n = 2, m = 3: one word, 0/2 → 2/3.
-    assert both("wpa", chr(code) + "!", "!!" + chr(code)) == pytest.approx((2 / 3,) * 2, rel=1e-6)

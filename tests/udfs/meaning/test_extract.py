@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from gaixie.udfs.features import FEATURES, extract_code_points
+from gaixie.udfs.features import extract_code_points
 from gaixie.udfs.meaning import counted, extract, language_model, vectors
-from gaixie.udfs.meaning.extract import CORE_FEATURES, FAMILIES, Resources, extract_core
-from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.meaning.extract import Resources, extract_core
 from gaixie.udfs.text.code_points import from_strings
 from gaixie.udfs.text.segmenters import load_segmenter
 
@@ -15,12 +14,6 @@ SEGMENTER = load_segmenter()
 def columns_of(sources, paraphrases):
     a, b = from_strings(sources), from_strings(paraphrases)
     return a, b, SEGMENTER.word_ends(a), SEGMENTER.word_ends(b)
-
-
-def test_columns_have_names_of_their_own():
-    assert CORE_FEATURES[: len(FEATURES)] == FEATURES
-    assert len({*CORE_FEATURES, *OUTPUTS}) == len(CORE_FEATURES) + len(OUTPUTS)
-    assert sum(map(len, FAMILIES.values())) + len(FEATURES) == len(CORE_FEATURES)
 
 
 def test_blocks_do_not_show(monkeypatch):
@@ -39,14 +32,3 @@ def test_blocks_do_not_show(monkeypatch):
     np.testing.assert_array_equal(whole, np.hstack(families))
     monkeypatch.setattr(extract, "BLOCK", 7)
     np.testing.assert_array_equal(extract_core(*sides, Resources.load()), whole)
-
-
-def test_tables_are_loaded_once_and_mapped():
-    found = Resources.load()
-    assert Resources.load() is found
-    arrays = found.vectors.tables.vectors, found.language_model.tables.slots
-    assert all(
-        isinstance(array, np.memmap) or isinstance(array.base, np.memmap) for array in arrays
-    )
-    assert not any(array.flags.writeable for array in arrays)
-    assert [len(digest) for digest in found.digests().values()] == [10, 10]

@@ -76,10 +76,8 @@ BAD_SPECS = {
     **dict.fromkeys(["meteor:synonyms=maybe", "meteor:language=en:synonyms=false"], "synonyms"),
     **dict.fromkeys(["pinc:tokenize=word", "rouge-l:tokenize=zh"], "tokenize"),
     **dict.fromkeys(["ibleu:alpha=1.5", "self-ibleu:alpha=-1"], "alpha"),
-    **dict.fromkeys(["chrf:char_order=0", "chrf:beta=0", "bert-ibleu:beta=0"], "char_order|beta"),
-    **dict.fromkeys(["sari:deletion=recall", "hsk-easy:homographs=both"], "deletion|homographs"),
-    **dict.fromkeys(["parascore:gamma=0", "bertscore:precision=half"], "gamma|precision"),
-    **dict.fromkeys(["bartscore", "identification", "weem4pg"], "model|vectors"),
+    **dict.fromkeys(["chrf:char_order=0", "bert-ibleu:beta=0"], "char_order|beta"),
+    **dict.fromkeys(["bartscore", "weem4pg"], "model|vectors"),
 }
 
 
@@ -152,30 +150,25 @@ def test_command_reads_files_and_tables(files, capsys, kind):
 
 
 def test_command_reads_standard_input(files):
-    for name, place in (("pairs.tsv", "-"), ("pairs.jsonl", "/dev/stdin")):
-        line = [sys.executable, "-m", "gaixie.udfs.metrics", "--metrics", "pinc", "--json", place]
-        with open(files[name], encoding="utf-8") as given:
-            done = subprocess.run(line, stdin=given, capture_output=True, text=True, check=True)
-        assert [list(json.loads(row)) for row in done.stdout.splitlines()] == [["pinc"]] * 3
+    line = [sys.executable, "-m", "gaixie.udfs.metrics", "--metrics", "pinc", "--json", "-"]
+    with open(files["pairs.jsonl"], encoding="utf-8") as given:
+        done = subprocess.run(line, stdin=given, capture_output=True, text=True, check=True)
+    assert [list(json.loads(row)) for row in done.stdout.splitlines()] == [["pinc"]] * 3
 
 
 BAD = {
-    "lengths": ["source.txt", "short.txt"],
     "pairs.tsv": ["pairs.tsv", "--source-column", "src"],
     "bleu": ["pairs.tsv", "--metrics", "bleu"],
-    "make_encoder.py": ["pairs.tsv", "--metrics", "similarity:model=none"],
 }
 
 
-@pytest.mark.torch
 @pytest.mark.parametrize("named", BAD)
 def test_command_bad_input(files, tmp_path, capsys, monkeypatch, named):
-    (tmp_path / "short.txt").write_text("一行\n", "utf-8")
     monkeypatch.chdir(tmp_path)
     assert main(BAD[named]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
-    assert ("short.txt" if named == "lengths" else named) in error
+    assert named in error
 
 
 def test_a_package_that_is_missing(files, capsys, monkeypatch):

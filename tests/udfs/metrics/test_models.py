@@ -34,8 +34,9 @@ def seq2seq(tmp_path_factory) -> str:
     return tiny_bart(tmp_path_factory.mktemp("models") / "bart")
 
 
-@pytest.mark.parametrize("prefix", ["", "abc "])
-def test_similarity_is_the_cosine_of_means(folder, prefix):
+def test_similarity_is_the_cosine_of_means(folder):
+    prefix = "abc "
+
     def mean(text):
         encoder = load_encoder(folder)
         with torch.inference_mode():
@@ -65,8 +66,8 @@ def test_parascore_is_the_best_similarity_and_the_diversity(folder, references):
     assert plain.name != metric.name
 
 
-@pytest.mark.parametrize("beta", [1.0, 4.0])
-def test_bert_ibleu_is_the_harmonic_mean(folder, beta):
+def test_bert_ibleu_is_the_harmonic_mean(folder):
+    beta = 3.0
     sources, paraphrases = (
         ["今天北京天气很好", "你去北京了吗"],
         ["今天北京的天气不错", "你去北京了吗"],

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy.stats import spearmanr
 
 from gaixie.research.fitting.fit import fit_model, group_folds
 from gaixie.udfs.features import FEATURES
@@ -61,14 +60,6 @@ def fitted(sample, columns=FEATURES, tier="paper", seeds=1, resources=None, **ch
 @pytest.fixture(scope="module")
 def metric(sample):
     return fitted(sample, seeds=2)
-
-
-def test_a_fit_learns_and_is_deterministic(metric, sample):
-    features, targets = sample
-    found = metric.predict(features)
-    for place in range(len(OUTPUTS)):
-        assert spearmanr(found[:, place], targets[:, place]).statistic > 0.5
-    assert fitted(sample, seeds=2).digest == metric.digest != fitted(sample).digest
 
 
 def test_saved_and_loaded_is_the_same(metric, sample, tmp_path):
@@ -160,7 +151,7 @@ def assert_monotone(model, features):
 # Trees
 
 
-@pytest.mark.parametrize("leaves", [2, 7, 15, 31, 64])
+@pytest.mark.parametrize("leaves", [2, 15, 64])
 @pytest.mark.parametrize("missing", [{}, {"use_missing": False}])
 def test_tables_equal_lightgbm(leaves, missing):
     """Tables must predict like LightGBM with NaN, without any missing value, with infinities, every
@@ -316,16 +307,6 @@ def test_score_takes_lists_and_arrow_and_keeps_nulls_missing():
     np.testing.assert_array_equal(scores, alone)  # rows are independent
     with pytest.raises(ValueError, match="3 sources, but 2 paraphrases"):
         metric.score(source, paraphrase[:2])
-
-
-def test_invisible_characters_change_no_score():
-    source, paraphrase = (
-        "志愿者在清理河道时意外发现一块清代石碑。",
-        "一块清代石碑在志愿者清淤时意外露面。",
-    )
-    hidden = [f"{paraphrase}{mark}" for mark in "\u200b\ufeff\u200e\u2060\u00ad"]
-    scores = SPScore.load().score([source] * 6, [paraphrase, *hidden])
-    assert len({*scores.tolist()}) == 1
 
 
 @given(st.lists(st.integers(0, 12), min_size=30), st.one_of(st.none(), st.integers(0, 5)))

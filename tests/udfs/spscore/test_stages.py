@@ -55,21 +55,6 @@ def test_stage_is_how_many_cuts_a_score_reaches(scores, cuts):
 # Bins
 
 
-def test_every_multiple_is_its_own_bin():
-    assert score_bin(np.arange(SCORE_BINS + 1) / SCORE_BINS).tolist() == list(range(SCORE_BINS + 1))
-    as_float32 = (np.arange(SCORE_BINS + 1) / SCORE_BINS).astype(np.float32)
-    assert score_bin(as_float32).tolist() == list(range(SCORE_BINS + 1))
-
-
-@given(st.lists(st.floats(0, 1, width=32)))
-def test_bins_rise_with_the_score_and_are_near_it(scores):
-    scores = sorted(scores)
-    bins = score_bin(np.array(scores, np.float32))
-    assert bins.dtype == np.int32
-    assert bins.tolist() == sorted(bins.tolist())
-    np.testing.assert_allclose(bins / SCORE_BINS, scores, rtol=0, atol=0.5 / SCORE_BINS + 1e-12)
-
-
 # Quantiles
 
 

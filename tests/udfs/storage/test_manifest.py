@@ -44,13 +44,6 @@ def test_a_release_names_its_data_files(tmp_path):
     assert json.loads(release.to_json())["files"] == [card, data]
 
 
-def test_a_manifest_without_a_version_has_version_1(tmp_path):
-    values = json.loads(run_manifest().to_json())
-    del values["format_version"]
-    (tmp_path / m.NAME).write_text(json.dumps(values | {"new": 1}), "utf-8")
-    assert m.read_run(str(tmp_path)).format_version == 1
-
-
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [

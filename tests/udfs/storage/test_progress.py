@@ -27,13 +27,6 @@ def test_a_line_every_15_seconds_with_rate_and_time_left(clock, capsys):
     ]
 
 
-def test_no_total_no_estimate(clock, capsys):
-    with Progress("reading", unit="rows") as shown:
-        clock[0] = 20.0
-        shown.add(5)
-    assert capsys.readouterr().err == "reading: 5 rows, 0.2 a second\n"
-
-
 def test_what_an_earlier_run_did_is_not_this_ones_rate(clock, capsys):
     with Progress("stage 1", 100, "steps", done=50) as shown:
         clock[0] = 20.0

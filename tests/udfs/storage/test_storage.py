@@ -12,8 +12,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import local_hdfs
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from servers import FaultProxy, free_port
 
@@ -169,28 +167,10 @@ def test_of_eight_creators_one_wins(root):
     assert len(tree(root)) == 3  # no other file
 
 
-def test_readers(root):
-    system, path = storage.filesystem(f"{root}/t.parquet")
-    with storage.open_file(f"{root}/t.parquet", "wb") as file:
-        pq.write_table(pa.table({"a": [1, 2]}), file)
-    assert pq.read_table(path, filesystem=system).to_pydict() == {"a": [1, 2]}
-    with storage.open_file(f"{root}/t.parquet", "wb") as file:
-        pq.write_table(pa.table({"a": [1, 2, 3]}), file)
-    assert len(pq.read_table(path, filesystem=system)) == 3  # no stale listing
-
-
 @pytest.mark.parametrize("uri", ["ftp://host/x", "s3://", "oss://bucket/x"])
 def test_other_uris(uri):
     with pytest.raises(OSError, match=f"^{uri}: .*expected"):
         storage.exists(uri)
-
-
-def test_s3_libraries_load_only_for_the_store(tmp_path):
-    code = "import sys; from gaixie.udfs.storage import storage; storage.create(sys.argv[1], 'x'); print(*sys.modules)"
-    line = [sys.executable, "-c", code, str(tmp_path / "x")]
-    loaded = set(subprocess.run(line, capture_output=True, text=True, check=True).stdout.split())
-    assert "gaixie.udfs.storage.storage" in loaded
-    assert loaded.isdisjoint({"boto3", "s3fs", "pyspark", "torch"})
 
 
 def test_a_killed_write_leaves_the_old_file(tmp_path):
@@ -285,9 +265,9 @@ def fails(action: Callable, uri: str, expected: type[OSError], words: str) -> No
     assert message.startswith(f"{uri}: "), message
 
 
-@pytest.mark.parametrize("action", ACTIONS.values(), ids=ACTIONS.keys())
-def test_wrong_credentials(action, in_store, store, monkeypatch, tmp_path):
-    uri = f"s3://{store.BUCKET}/wrong"
+@pytest.mark.parametrize("name", ["list", "read", "create", "open", "copy"])
+def test_wrong_credentials(name, in_store, store, monkeypatch, tmp_path):
+    action, uri = ACTIONS[name], f"s3://{store.BUCKET}/wrong"
     in_store(AWS_ACCESS_KEY_ID="AKIANOBODY")
     fails(action, uri, PermissionError, "credentials")
     in_store(AWS_SECRET_ACCESS_KEY="not-the-secret")
@@ -312,7 +292,7 @@ def test_reader_may_not_write(in_store, store):
     assert storage.read_bytes(uri) == b"of admin"
 
 
-@pytest.mark.parametrize("name", ["exists", "list", "children", "read", "sha256", "uploads"])
+@pytest.mark.parametrize("name", ["list", "children", "read", "uploads"])
 def test_missing_bucket(name, in_store):
     """A missing bucket must be named. Writes are not tried: the tests' server would create it."""
     fails(ACTIONS[name], "s3://no-such-bucket/x", FileNotFoundError, "no such")

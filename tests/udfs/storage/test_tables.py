@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from gaixie.udfs.storage.records import FIELD_LINES, Delimited, json_records, likely_encoding
 from gaixie.udfs.storage.tables import Form, Part, TableError, header_of, kind_of, read, scan
-from gaixie.udfs.storage.text_tables import count_rows, read_columns, read_lines, texts_of, writing
+from gaixie.udfs.storage.text_tables import count_rows, read_columns, read_lines, writing
 
 NAMES = ["source", "paraphrase"]
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -164,12 +164,6 @@ def test_objects_of_a_line(line):
         assert [cells for _, cells, _ in found] == expected
 
 
-def test_a_column_that_one_line_has(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text(f'{LINE}\n{{"loss": NaN, "note": "x"}}\n', "utf-8")
-    assert scan(Part(str(path)), Form("jsonl")).names == [*OBJECT, "loss", "note"]
-
-
 # Encodings, compression, workbooks
 
 
@@ -211,11 +205,6 @@ def test_the_encoding_that_a_file_looks_like(encoding, cut):
     data = (text if encoding == "big5" else SENTENCES).encode(encoding)
     assert likely_encoding(data[: len(data) - cut]) == encoding
     assert likely_encoding(bytes(range(128, 256)) * 9) is None
-
-
-def test_lines_of_an_old_mac(tmp_path):
-    (tmp_path / "a.csv").write_bytes("source,paraphrase\r甲,乙\r丙,丁\r".encode())
-    assert [*read_columns(str(tmp_path / "a.csv"), NAMES)] == [("甲", "乙"), ("丙", "丁")]
 
 
 @pytest.mark.parametrize("ending", ["gz", "bz2", "zst", "lz4"])
@@ -271,10 +260,6 @@ def test_tsv_has_a_row_a_line(tmp_path):
     with writing(path, table.schema) as write:
         write(table)
     assert [*read_columns(path, ["score", "source"])] == [("0.500000", '一" 二 三'), ("", "")]
-
-
-def test_half_a_surrogate_pair_leaves_the_other_texts():
-    assert texts_of(["一\ud83d", None, "二"]).to_pylist() == ["一\ufffd", None, "二"]
 
 
 @pytest.mark.parametrize(

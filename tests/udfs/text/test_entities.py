@@ -126,20 +126,7 @@ def test_entities_are_in_order_and_in_the_text(text):
         place = end
 
 
-@given(text=st.text(st.sampled_from("《》“”()「」。甲乙"), max_size=30))
-def test_brackets_are_balanced(text):
-    for kind, start, end in finder.find(text):
-        if kind in ("title", "quote", "note"):
-            assert text[start + 1 : end - 1].count(text[start]) == 0
-            assert "。" not in text[start : end - 2]
-
-
-@pytest.mark.parametrize(
-    "piece",
-    [
-        *("《", "[(《“", "一", "1,111", "a-", "http://a.b/(", "a@", "a.a.", "百分之", "+1 1"),
-    ],
-)
+@pytest.mark.parametrize("piece", ["[(《“", "1,111", "http://a.b/(", "a.a."])
 def test_no_text_takes_quadratic_time(piece):
     """Eight times the text must take about eight times as long, not 64 times."""
 

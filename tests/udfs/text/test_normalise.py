@@ -76,8 +76,6 @@ def assert_as_definition(texts: list[str]) -> None:
     assert flags == flagged
 
 
-LONG_HAN = "㍿"  # the one Han form longer than its UTF-8, which takes the slow path
-
 GOLDEN = [
     ("今天天气很好", "今天天气很好"),
     ("ＡＢＣ１２３，。！？", "ABC123,。!?"),
@@ -135,24 +133,18 @@ def test_every_code_point():
     assert_as_definition(SCALARS)
 
 
-@pytest.mark.parametrize("before", ["的", "e", " ", "\u1100", "가", "\u0301", "´"], ids=ascii)
+@pytest.mark.parametrize("before", ["e", " ", "\u1100", "\u0301"], ids=ascii)
 def test_every_assigned_character_after(before):
     # Tens of thousands of ideographs and Hangul syllables behave alike, so every 16th is tested.
     some = [c for c in ASSIGNED if ord(c) % 16 == 0 or not (IS_HAN.match(c) or "가" < c <= "힣")]
     assert_as_definition([before + c for c in some])
 
 
-@pytest.mark.parametrize("after", ["\u0301", "\u0338", "\u3099", "\u1161", " ", "´"], ids=ascii)
+@pytest.mark.parametrize("after", ["\u0301", "\u3099", "\u1161"], ids=ascii)
 def test_every_changing_character_before(after):
     changing = [c for c in ASSIGNED if by_definition(c) != c or unicodedata.decomposition(c)]
     letters = [chr(c) for c in range(0x21, 0x3100)]
     assert_as_definition([c + after for c in changing + letters])
-
-
-def test_every_form_of_han_characters_is_flagged():
-    forms = [c for c in ASSIGNED if IS_HAN.search(by_definition(c))]
-    assert set(column(forms)[1]) == {HAN}
-    assert set(column([c + "\u0301" for c in forms])[1]) == {HAN}
 
 
 # Any text
@@ -255,12 +247,6 @@ def test_decodes_as_python_does_every_two_bytes():
         assert_as_python_decodes([bytes([a, b]) + tail for a in leads for b in range(256)])
 
 
-def test_a_replacement_character_makes_a_row_undecodable():
-    texts, flags = column(["今天", "今\ufffd天", "\ufffd", "e\u0301\ufffd", "今天"])
-    assert texts == ["今天", "", "", "", "今天"]
-    assert flags == [HAN, UNDECODABLE, UNDECODABLE, UNDECODABLE, HAN]
-
-
 # Arrow's forms of a column
 
 MIXED = ["今天", None, "", "e\u0301 ", "  ", "ﷺ", "a", None, "①好", "\u1112\u1161\u11ab", "abc"]
@@ -276,16 +262,6 @@ def test_every_slice(kind):
         for end in range(start, len(MIXED) + 1):
             part = array.slice(start, end - start)
             assert column(part) == (MIXED_ROWS[start:end], MIXED_FLAGS[start:end])
-
-
-def test_chunked():
-    array = pa.array(MIXED, pa.string())
-    pieces = [array.slice(3, 4), array.slice(0, 0), array.slice(7, 1), array.slice(0, 3)]
-    order = [3, 4, 5, 6, 7, 0, 1, 2]
-    expected = [MIXED_ROWS[k] for k in order], [MIXED_FLAGS[k] for k in order]
-    assert column(pa.chunked_array(pieces)) == expected
-    assert column(pa.chunked_array(pieces[:1])) == (expected[0][:4], expected[1][:4])
-    assert column(pa.chunked_array([], pa.string())) == ([], [])
 
 
 def test_a_null_may_hide_bytes():

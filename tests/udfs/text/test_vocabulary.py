@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_vocabulary import main_class, select
 
-from gaixie.udfs.text.parts_of_speech import CLASSES, TAG_SETS, class_of, tag_set_of
+from gaixie.udfs.text.parts_of_speech import CLASSES, TAG_SETS
 from gaixie.udfs.text.vocabulary import words_of
 
 
@@ -56,17 +56,3 @@ COUNTS = st.dictionaries(
 @given(st.dictionaries(st.characters(codec="utf-8"), COUNTS, min_size=1, max_size=30))
 def test_the_words_kept_are_those_of_the_definition(counts):
     assert kept_of(counts) == select(counts)
-
-
-def test_tags():
-    for tags in TAG_SETS.values():
-        assert set(tags.values()) == set(CLASSES)
-    assert class_of("nh", "863") == class_of("nr", "pfr") == class_of("nrt", "jieba")
-    assert class_of("nh", "863") == "person name"
-    assert class_of("no-such-tag", "pfr") == class_of("", "863") == "other"
-
-
-def test_which_tag_set():
-    assert tag_set_of("jieba", ["n", "x"]) == "jieba"
-    assert tag_set_of("ltp:LTP/small", ["n", "wp", "v"]) == "863"
-    assert tag_set_of("ltp:models/mine", ["n", "w", "nr"]) == "pfr"

@@ -100,12 +100,6 @@ def test_corpus_of_chinese_sentences(every):
         assert kernel_words(part) == SEGMENTER.cut(part)
 
 
-def test_rows_in_the_middle_of_a_buffer():
-    text = from_strings(["我来到北京", "清华大学", "，好"])
-    words = SEGMENTER.word_ends(CodePoints(text.values, text.offsets[1:]))
-    assert (words.ends.tolist(), words.offsets.tolist()) == ([4, 1, 2], [0, 1, 3])
-
-
 def test_any_number_is_a_character():
     values = np.array([0x4E2D, 0x56FD, 0xD800, 0xDFFF, 0x2FA20, 0x110000, 2**31, 2**32 - 1])
     text = CodePoints(values.astype(np.uint32), np.array([0, len(values)]))
@@ -135,10 +129,3 @@ def test_a_cache_is_made_read_and_made_anew_where_it_is_damaged(tmp_path, monkey
         path.write_bytes(damaged)
         assert_same_tables(load_afresh())
         assert_same_tables(jieba_tables._read(path))
-
-
-def test_without_a_place_for_the_cache(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("not a folder")
-    monkeypatch.setenv("GAIXIE_CACHE_DIR", str(tmp_path / "file"))
-    assert_same_tables(load_afresh())
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]

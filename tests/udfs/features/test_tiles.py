@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import plain_features
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gaixie.udfs.features import tiles
@@ -68,7 +68,6 @@ BLOCKS = st.sampled_from(["ab", "a", "abba", "bab"]).flatmap(
 TEXTS |= st.lists(BLOCKS, max_size=3).map("".join)
 
 
-@settings(max_examples=300)
 @given(TEXTS, TEXTS)
 def test_kernel_is_reference(source, paraphrase):
     assert by_kernel(source, paraphrase) == plain_features.tiles(source, paraphrase)

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gaixie.udfs.metrics.grams import overlap, tokenize_columns, tokenizer
@@ -73,7 +73,6 @@ def plain_overlap(paraphrase, others, order):
     return rows
 
 
-@settings(max_examples=200)
 @given(SHARING, st.lists(SHARING, min_size=1, max_size=3))
 def test_overlap_is_counted_exactly(paraphrase, others):
     # The row comes twice, so that the second meets what the first left in the scratch.

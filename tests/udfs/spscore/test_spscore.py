@@ -226,8 +226,8 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_description_that_does_not_fit(sample, tmp_path, change):
-    fitted(sample).save(tmp_path)
+def test_a_description_that_does_not_fit(metric, tmp_path, change):
+    metric.save(tmp_path)
     path = tmp_path / "spscore.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(ValueError, match=str(path)) as error:
@@ -235,8 +235,8 @@ def test_a_description_that_does_not_fit(sample, tmp_path, change):
     assert "\n" not in str(error.value)
 
 
-def test_files_that_are_gone_or_changed_are_refused(sample, tmp_path):
-    fitted(sample).save(tmp_path)
+def test_files_that_are_gone_or_changed_are_refused(metric, tmp_path):
+    metric.save(tmp_path)
     path = tmp_path / "fluency" / "lightgbm-0.txt"
     path.write_text(path.read_text().replace("leaf_value=", "leaf_value= ", 1))
     with pytest.raises(ValueError, match=r"spscore\.json"):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gaixie.udfs.spscore.stages import SCORE_BINS, quantile, score_bin, stage
@@ -81,7 +81,6 @@ def test_quantile_golden(bins, share, expected):
 COUNTS = st.dictionaries(st.integers(0, SCORE_BINS), st.integers(1, 1000), min_size=1, max_size=8)
 
 
-@settings(max_examples=300)
 @given(COUNTS, st.one_of(st.floats(0.001, 1), st.integers(1, 100).map(lambda k: k / 100)))
 def test_quantile_leaves_the_share_below_and_no_bin_more(bins, share):
     total = sum(bins.values())

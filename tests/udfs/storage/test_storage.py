@@ -35,20 +35,17 @@ def in_store(store, monkeypatch) -> Callable[..., None]:
     return use
 
 
-S3 = [pytest.param(scheme, marks=pytest.mark.s3) for scheme in ("s3", "s3a")]
-
-
-@pytest.fixture(params=["path", "file", "hdfs", *S3])
+@pytest.fixture(params=["file", "hdfs", pytest.param("s3a", marks=pytest.mark.s3)])
 def root(request, tmp_path) -> str:
     """Returns a new folder that does not exist yet, by each kind of URI."""
     if request.param == "hdfs":
         local_hdfs.use()
         return f"hdfs://node{tmp_path}/root"
-    if request.param in ("path", "file"):
-        return f"{tmp_path}/root" if request.param == "path" else f"file://{tmp_path}/root"
+    if request.param == "file":
+        return f"file://{tmp_path}/root"
     store = request.getfixturevalue("store")
     request.getfixturevalue("in_store")
-    return f"{request.param}://{store.BUCKET}/storage/{tmp_path.name}"
+    return f"s3a://{store.BUCKET}/storage/{tmp_path.name}"
 
 
 def tree(root: str) -> dict[str, int]:

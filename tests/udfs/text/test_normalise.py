@@ -163,7 +163,7 @@ TRICKY = [
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters=REPLACEMENT))
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(st.lists(st.text(TRICKY, max_size=12) | TEXT, min_size=1, max_size=20))
 def test_any_texts(texts):
     assert_as_definition(texts)
@@ -234,7 +234,6 @@ FRAGMENTS = [*BROKEN.values(), *EDGES, *(text.encode() for text, _ in GOLDEN)]
 RAW = st.lists(st.sampled_from(FRAGMENTS), max_size=4).map(b"".join)
 
 
-@settings(max_examples=300)
 @given(st.lists(st.binary(max_size=8) | st.text().map(str.encode) | RAW, min_size=1))
 def test_decodes_as_python_does(raw):
     assert_as_python_decodes(raw)

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gaixie.udfs.text.code_points import from_strings, to_strings
@@ -102,7 +102,6 @@ SENTENCE = st.one_of(
 )
 
 
-@settings(max_examples=200)
 @given(st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=12))
 def test_fit_exactly_where_no_reason_holds(pairs):
     assert reasons(pairs) == [by_definition(*pair) for pair in pairs]

@@ -71,5 +71,5 @@ def test_python_snippets_run(spark):
         for block in blocks(page, "python"):
             exec(compile(block, str(page), "exec"), names)
             ran += 1
-    assert ran >= 3
+    assert ran >= 2
     assert names["metric"].judge([names["source"]], [names["paraphrase"]]).shape == (1, 5)

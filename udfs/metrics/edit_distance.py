@@ -36,8 +36,7 @@ class EditDistance(Metric):
     higher_is_better = True
 
     def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
-        how = {"scorer": normalized_distance, "dtype": np.float64, "workers": 1}
-        return cpdist(texts, paraphrases, **how)
+        return cpdist(texts, paraphrases, scorer=normalized_distance, dtype=np.float64, workers=1)
 
     def signature(self) -> str:
         return signature("EditDistance", *self.settings())

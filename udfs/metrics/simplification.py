@@ -145,10 +145,8 @@ class Feature(Metric):
     def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
         cuts = [self._words(side) for side in (texts, paraphrases)]
         if of := FEATURES[self.feature].of:
-            sides = (
-                map(sentence_of, *side) for side in zip((texts, paraphrases), cuts, strict=True)
-            )
-            return np.array([of(*row) for row in zip(*sides, strict=True)], float)
+            a, b = map(sentence_of, texts, cuts[0]), map(sentence_of, paraphrases, cuts[1])
+            return np.array([*map(of, a, b)], float)
         levels = hsk.levels(self.homographs)
         source, paraphrase = (
             np.array([complexity(words, levels) for words in rows], float) for rows in cuts

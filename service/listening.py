@@ -77,13 +77,23 @@ def serve(
         say(f"warning: {host} is open to the network, but there are no tokens")
     say(f"http://{shown}:{listening.getsockname()[1]}  {workers} process{'es' * (workers > 1)}")
     if workers > 1:
-        Multiprocess(config, [listening]).run()
+        Workers(config, [listening]).run()
         return 0
     server = uvicorn.Server(config)
     # uvicorn raises the signal again when all is answered; ending on request is no failure.
     with suppress(KeyboardInterrupt):
         server.run(sockets=[listening])
     return 0 if server.started else 2
+
+
+class Workers(Multiprocess):
+    """Several processes on one port."""
+
+    def terminate_all(self) -> None:
+        """Ends the workers; new requests are refused from now on, instead of waiting for nobody."""
+        for listening in self.sockets:
+            listening.close()
+        super().terminate_all()
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from gaixie.training.data.corpus import Corpus
 from gaixie.training.loop.run import Run
+from gaixie.training.modeling.entities_kept import ENTITIES
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.trained_paraphraser import TrainedParaphraser
 from gaixie.training.settings import Decoding, load_settings
-from gaixie.training.tokenize_text import CONFIG as ENTITIES
 from gaixie.udfs.text import entities
 from gaixie.udfs.text.segmenters import load_segmenter
 

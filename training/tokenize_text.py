@@ -23,6 +23,7 @@ from pydantic import Field
 from rich.console import Console
 from rich.table import Table
 
+from gaixie.training.modeling.entities_kept import ENTITIES
 from gaixie.training.modeling.model import load_tokenizer
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.vocabulary import BYTES, WORD, kind_of
@@ -36,7 +37,6 @@ from gaixie.udfs.text.entities import load_settings
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.places import gazetteer
 
-CONFIG = Path(__file__).parents[1] / "conf/entities.yaml"
 BATCH = 1_000
 PLACES = "geographical name"  # the class of place names in a vocabulary
 
@@ -48,7 +48,7 @@ class Make(Options):
     """vocabulary.tsv of jobs/build_vocabulary.py: a path, s3:// or s3a://."""
     output: str = Field(title="FOLDER")
     """Folder of the tokenizer: a path, s3:// or s3a://."""
-    entities: str = Field(default=str(CONFIG), title="YAML")
+    entities: str = Field(default=str(ENTITIES), title="YAML")
     """Kinds of entities of fixed form."""
     words: int = Field(default=60_000, ge=0)
     """Maximum number of words, the most frequent ones."""

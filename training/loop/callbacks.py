@@ -55,7 +55,8 @@ class StageControl(TrainerCallback):
         """Returns the decision on the last evaluation in Trainer's log, which has all of them."""
         found = [
             Evaluation(
-                line["step"], line["eval_seconds"], line["eval_accuracy"], line.get("eval_spscore")
+                int(line["step"]),
+                *(line["eval_seconds"], line["eval_accuracy"], line.get("eval_spscore")),
             )
             for line in state.log_history
             if "eval_accuracy" in line

@@ -89,21 +89,16 @@ class Generator:
         """Returns the tokens of each source, and its entity table if the tokenizer makes one."""
         if not sources:
             return [], []
-        codes = [code] * len(sources)
+        batch = self.tokenizer(sources, add_special_tokens=not self.is_causal, verbose=False)
+        cut = sum(len(row) > self.longest for row in batch["input_ids"])
+        self.counts["cut"] += cut
         if self.is_causal:
-            for source in sources:
-                ids = self.tokenizer(source, add_special_tokens=False)["input_ids"]
-                self.counts["cut"] += len(ids) > self.longest
+            codes = [code] * len(sources)
             ids = causal_prompts(self.tokenizer, sources, codes, self.longest)
             return ids, [None] * len(ids)
-        batch = self.tokenizer(sources, verbose=False)
-        ids = batch["input_ids"]
-        for k, source in enumerate(sources):
-            if len(ids[k]) > self.longest:
-                cut = self.tokenizer(source, truncation=True, max_length=self.longest)
-                ids[k] = cut["input_ids"]
-                self.counts["cut"] += 1
-        ids = [with_code(self.tokenizer, row, code)[: self.longest] for row in ids]
+        if cut:
+            batch = self.tokenizer(sources, truncation=True, max_length=self.longest)
+        ids = [with_code(self.tokenizer, row, code)[: self.longest] for row in batch["input_ids"]]
         return ids, batch[ENTITIES] if self._codec else [None] * len(ids)
 
     def _batches(self, lengths: list[int], decoding: Decoding) -> Iterator[tuple[int, list[int]]]:

@@ -9,10 +9,10 @@ from transformers import AutoTokenizer
 
 from gaixie.training.loop.stage import count_right, token_loss
 from gaixie.training.modeling.collator import IGNORED, Collator, padded
+from gaixie.training.modeling.entities_kept import ENTITIES
 from gaixie.training.modeling.prompt import degree
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.vocabulary import EOS
-from gaixie.training.tokenize_text import CONFIG
 from gaixie.udfs.text.entities import load_settings
 
 PAIRS = [
@@ -24,7 +24,7 @@ PAIRS = [
 @pytest.fixture(scope="module")
 def aligned() -> EntityAlignedTokenizer:
     words = ["春天", "山里", "说法"]
-    return EntityAlignedTokenizer.from_words(words, load_settings(CONFIG))
+    return EntityAlignedTokenizer.from_words(words, load_settings(ENTITIES))
 
 
 @pytest.fixture(scope="module")

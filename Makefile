@@ -55,7 +55,7 @@ paraphraser: .venv/.spark .venv/.train
 	$(BIN)/python training/evaluate.py $(R)/data/held-out.parquet --limit 200 --system written --model ours=$(R)/run/model --draws 8 --code 4 --tier full --min-meaning 0.75 --precision bfloat16 --metrics spscore:tier=full,spscore-meaning:tier=full,self-bleu --cases 20 --output $(R)/evaluation
 
 # A lost process ends the run, which names its test; a test that hangs ends its process (pyproject.toml).
-PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+PYTEST := $(BIN)/python tests/support/warm_up.py && $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 test: .venv/.test
 	$(PYTEST) -m "not long"
@@ -82,11 +82,11 @@ lint: .venv/.test
 model: .venv/.base
 	$(BIN)/python research/fit_spscore.py --config conf/spscore.yaml --data $(DATA) --output udfs/models/spscore-zh
 
-dist: .venv/.dist
+dist: .venv/.spark
 	$(BIN)/python infra/dist.py $(if $(PYTHON_PREFIX),--python-prefix $(PYTHON_PREFIX))
 
 constraints: .venv/.test
-	$(BIN)/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable '.[test,dist]'
+	$(BIN)/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable '.[test]'
 	{ sed '/^[^#]/,$$d' infra/constraints.txt; $(BIN)/python -m pip freeze --all --exclude-editable --exclude pip; } > infra/constraints.new
 	mv infra/constraints.new infra/constraints.txt
 

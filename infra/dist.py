@@ -3,10 +3,10 @@
   make dist
   python infra/dist.py --python-prefix /usr    for nodes whose Python is /usr/bin/python3.11
 
-The nodes need Spark and a Python of the same minor version as this one. The archive holds the
-dependencies of pyproject.toml, in the versions of infra/constraints.txt and without PyTorch, and
-the kernels, compiled for the processor levels up to this one's. dist/*.json lists its packages and
-levels.
+The nodes need Spark and a Python of the same minor version as this one. The archive holds what this
+environment has of pyproject.toml's dependencies, in the versions of infra/constraints.txt and
+without PyTorch, and the kernels, compiled for the processor levels up to this one's. dist/*.json
+lists its packages and levels.
 
   bin/python                       a link to PREFIX/bin/python3.11 of the node
   jobs/ conf/                      links to these folders of the package below
@@ -20,18 +20,19 @@ import compileall
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tempfile
 import tomllib
-from importlib.metadata import distributions
+from fnmatch import fnmatch
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
-import venv_pack
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -41,8 +42,8 @@ PARTS = ("conf", "jobs", "udfs")
 PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 ON_NODES = {"pyspark", "py4j"}
 """What a node's Spark has of its own."""
-LEFT_OUT = ("*/tests/*", "*/include/*", "*.h", "*.hpp", "*.pxd", "*.pyx", "*.pyi", "*.a")
-"""Files that only whoever builds or tests a package needs."""
+LEFT_OUT = ("*/tests/*", "*/include/*", "*.h", "*.hpp", "*.pxd", "*.pyx", "*.pyi", "*.a", "*..*")
+"""Files that only whoever builds or tests a package needs, and those outside site-packages."""
 
 SAID = """\
 {archive}: {size}
@@ -62,19 +63,28 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="dist.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    add, prefix = parser.add_argument, Path(sys.base_prefix)
     where = "prefix of Python on the nodes (default: the same as here)"
-    prefix = Path(sys.base_prefix)
-    parser.add_argument("--output", type=Path, default=ROOT / "dist", metavar="FOLDER")
-    parser.add_argument("--python-prefix", type=Path, default=prefix, metavar="PREFIX", help=where)
+    add("--output", type=Path, default=ROOT / "dist", metavar="FOLDER")
+    add("--python-prefix", type=Path, default=prefix, metavar="PREFIX", help=where)
+    add("--no-kernels", action="store_true", help="each node compiles them in its first run")
+    add("--compression", type=int, default=4, metavar="LEVEL", help="of gzip, 0 to 9 (4)")
     args = parser.parse_args()
     name = f"gaixie-{PROJECT['version']}-py{PYTHON[6:]}-{sysconfig.get_platform()}"
     archive = args.output / f"{name}.tar.gz"
     args.output.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as work:
-        environment = Path(work) / "environment"
-        install(environment)
-        pack(environment, archive, args.python_prefix)
-        write_record(environment, archive, args.output / f"{name}.json")
+    try:
+        packages = closure(NEEDED)
+    except PackageNotFoundError as error:
+        parser.error(f"{error.name} is not installed; make .venv/.spark installs it")
+    with tempfile.TemporaryDirectory(dir=args.output) as work:
+        environment = Path(work)
+        fill(environment, packages)
+        if not args.no_kernels:
+            compile_kernels(environment)
+        point_at(environment, args.python_prefix)
+        pack(environment, archive, args.compression)
+        write_record(environment, archive, packages, args.output / f"{name}.json")
     [spark] = [line for line in NEEDED if line.startswith("pyspark==")]
     python, version = args.python_prefix / "bin" / PYTHON, spark.partition("==")[2]
     size = f"{archive.stat().st_size / 1e6:.0f} MB"
@@ -82,38 +92,55 @@ def main() -> int:
     return 0
 
 
-def requirements() -> list[str]:
-    """Returns what the jobs depend on, without what the nodes have."""
-    return [line for line in NEEDED if Requirement(line).name not in ON_NODES]
+def closure(lines: list[str]) -> dict[str, Distribution]:
+    """Returns the installed packages that fulfil requirements, and theirs, without ON_NODES.
+
+    Raises PackageNotFoundError.
+    """
+    found: dict[str, Distribution] = {}
+    asked = [Requirement(line) for line in lines]
+    for requirement in asked:  # which grows
+        name = canonicalize_name(requirement.name)
+        if name in ON_NODES or (name in found and not requirement.extras):
+            continue
+        found[name] = distribution(name)
+        for line in found[name].requires or ():
+            other = Requirement(line)
+            extras = {"", *requirement.extras}
+            if other.marker is None or any(other.marker.evaluate({"extra": e}) for e in extras):
+                asked.append(other)
+    return dict(sorted(found.items()))
 
 
-def install(environment: Path) -> None:
-    """Fills an empty environment."""
+def fill(environment: Path, packages: dict[str, Distribution]) -> None:
+    """Fills an empty environment: with links to the packages' files, and a copy of this one."""
     site = environment / "lib" / PYTHON / "site-packages"
-    site.mkdir(parents=True)
-    point_at(environment, Path(sys.base_prefix))
-    constraints = str(ROOT / "infra/constraints.txt")
-    pip_install(environment, "--constraint", constraints, *requirements())
-    copy = environment.with_name("source")  # setuptools leaves folders where it builds
-    copy.mkdir()
-    for name in (
-        "__init__.py",
-        "py.typed",
-        "setup.py",
-        "pyproject.toml",
-        "LICENSE",
-        PROJECT["readme"],
-    ):
-        shutil.copy(ROOT / name, copy)
+    for package in packages.values():
+        for file in package.files or ():
+            path = Path(str(file.locate()))
+            if path.is_file() and not any(fnmatch(str(file), pattern) for pattern in LEFT_OUT):
+                (site / file).parent.mkdir(parents=True, exist_ok=True)
+                link_or_copy(path, site / file)
+    ours, described = site / "gaixie", site / f"gaixie-{PROJECT['version']}.dist-info"
     for name in PARTS:
         leftovers = shutil.ignore_patterns("__pycache__", "kernels")
-        shutil.copytree(ROOT / name, copy / name, ignore=leftovers)
-    pip_install(environment, "--no-deps", str(copy))
+        shutil.copytree(ROOT / name, ours / name, ignore=leftovers)
+    for name in ("__init__.py", "py.typed", "LICENSE"):
+        shutil.copy(ROOT / name, ours)
+    described.mkdir()
+    head = f"Metadata-Version: 2.1\nName: gaixie\nVersion: {PROJECT['version']}\n"
+    (described / "METADATA").write_text(head)
+    compileall.compile_dir(ours, quiet=2, stripdir=str(site))
     for name in ("jobs", "conf"):
         link(environment / name, Path("lib") / PYTHON / "site-packages/gaixie" / name)
-    compile_kernels(environment)
-    tests = re.compile("/tests/")  # which are left out
-    compileall.compile_dir(site, quiet=2, workers=os.cpu_count(), stripdir=str(site), rx=tests)
+    point_at(environment, Path(sys.base_prefix))
+
+
+def link_or_copy(path: Path, copy: Path) -> None:
+    try:
+        copy.hardlink_to(path)
+    except OSError:  # another file system
+        shutil.copy2(path, copy)
 
 
 def compile_kernels(environment: Path) -> None:
@@ -139,36 +166,33 @@ def link(path: Path, target: Path) -> None:
     path.symlink_to(target)
 
 
-def pip_install(environment: Path, *what: str) -> None:
-    line = [sys.executable, "-m", "pip", "--python", str(environment / "bin/python")]
-    line += ["--disable-pip-version-check", "install", "--quiet", "--no-compile", *what]
-    subprocess.run(line, check=True)
-
-
-def pack(environment: Path, archive: Path, prefix: Path) -> None:
+def pack(environment: Path, archive: Path, compression: int) -> None:
     """Writes the archive: complete or not at all."""
-    point_at(environment, prefix)
-    env = venv_pack.Env(str(environment))
-    for pattern in LEFT_OUT:
-        env = env.exclude(pattern)
+
+    def by_root(file: tarfile.TarInfo) -> tarfile.TarInfo:
+        file.uid = file.gid = 0
+        file.uname = file.gname = "root"
+        return file
+
     part = archive.with_name(f".{archive.name}")
-    env.pack(output=str(part), force=True)
-    part.chmod(0o644)
+    with tarfile.open(part, "w:gz", compresslevel=compression) as tar:
+        for path in sorted(environment.iterdir()):
+            tar.add(path, path.name, filter=by_root)
     part.replace(archive)
 
 
-def write_record(environment: Path, archive: Path, record: Path) -> None:
+def write_record(
+    environment: Path, archive: Path, packages: dict[str, Distribution], record: Path
+) -> None:
     with open(archive, "rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    site = str(environment / "lib" / PYTHON / "site-packages")
-    packages = {one.name: one.version for one in distributions(path=[site])}
     kernels = (environment / "lib" / PYTHON / "site-packages/gaixie/udfs/kernels").glob("*")
     values = {
         "kernels": sorted(folder.name.split("-", 2)[2] for folder in kernels),
         "bytes": archive.stat().st_size,
         "sha256": sha256,
         "python": PYTHON,
-        "packages": dict(sorted(packages.items())),
+        "packages": {name: package.version for name, package in packages.items()},
     }
     record.write_text(json.dumps(values, indent=2) + "\n", "utf-8")
 

@@ -4,7 +4,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -35,60 +34,47 @@ def python(*line: object, **given: object) -> str:
     return done.stdout
 
 
-def pip(*words: object) -> None:
-    python("-m", "pip", "--disable-pip-version-check", *words, "--quiet", "--no-deps")
+def build(what: str, source: Path, folder: Path) -> Path:
+    """Builds a wheel or an sdist of a source tree. Returns its path."""
+    code = f"import sys; from setuptools.build_meta import build_{what} as b; print(b(sys.argv[1]))"
+    return folder / python("-c", code, folder, cwd=source).split()[-1]
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory) -> Path:
-    """Returns a copy of git's files, because setuptools leaves folders where it builds."""
-    folder = tmp_path_factory.mktemp("source") / "tree"
+def site(tmp_path_factory) -> Path:
+    """Returns a folder with the wheel, as pip installs it; the wheel is built from an sdist."""
+    folder = tmp_path_factory.mktemp("package")
+    tree = folder / "tree"  # a copy, because setuptools leaves folders where it builds
     for part in ROOMS:
-        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"))
     for name in (*OWN, "setup.py", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def wheel(source, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    pip("wheel", source, "--no-build-isolation", "--wheel-dir", folder)
-    return next(folder.glob("*.whl"))
-
-
-def files(wheel: Path) -> set[str]:
-    with zipfile.ZipFile(wheel) as archive:
-        return {name for name in archive.namelist() if ".dist-info/" not in name}
+        shutil.copy(ROOT / name, tree)
+    sdist = build("sdist", tree, folder)
+    shutil.unpack_archive(sdist, folder, filter="data")
+    wheel = build("wheel", folder / sdist.name.removesuffix(".tar.gz"), folder)
+    shutil.unpack_archive(wheel, folder / "site", "zip")
+    return folder / "site"
 
 
 @pytest.mark.long
-def test_the_wheel_has_every_file_of_the_package(wheel):
+def test_the_wheel_of_an_sdist_has_every_file_of_the_package(site):
     tracked = ("git", "ls-files", *ROOMS)
     done = subprocess.run(tracked, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         pytest.skip("not a git checkout")
     expected = {f"gaixie/{name}" for name in done.stdout.splitlines() if (ROOT / name).exists()}
-    assert expected | {f"gaixie/{name}" for name in OWN} == files(wheel)
+    paths = [path.relative_to(site) for path in site.rglob("*") if path.is_file()]
+    found = {str(path) for path in paths if not path.parts[0].endswith(".dist-info")}
+    assert expected | {f"gaixie/{name}" for name in OWN} == found
 
 
 @pytest.mark.long
-def test_a_source_distribution_gives_the_same_wheel(wheel, source, tmp_path):
-    code = "import sys; from setuptools.build_meta import build_sdist as b; print(b(sys.argv[1]))"
-    name = python("-c", code, tmp_path, cwd=source).split()[-1]
-    pip("wheel", tmp_path / name, "--no-build-isolation", "--wheel-dir", tmp_path)
-    assert files(next(tmp_path.glob("*.whl"))) == files(wheel)
-
-
-@pytest.mark.long
-def test_it_lies_beside_a_project_with_its_own_jobs_and_conf(wheel, tmp_path):
-    site, project = tmp_path / "site", tmp_path / "project"
-    pip("install", wheel, "--target", site)
+def test_it_lies_beside_a_project_with_its_own_jobs_and_conf(site, tmp_path):
     for name in ("jobs", "conf"):
-        (project / name).mkdir(parents=True)
-        (project / name / "__init__.py").write_text(f"MINE = 'own-{name}'\n")
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"MINE = 'own-{name}'\n")
     environment = {"PYTHONPATH": str(site), "PATH": "/usr/bin", "HOME": str(tmp_path)}
-    lines = python("-c", ASK, site / "gaixie", cwd=project, env=environment).splitlines()
+    lines = python("-B", "-c", ASK, site / "gaixie", cwd=tmp_path, env=environment).splitlines()
     out, modules = lines[-2:]
     assert out.split()[:3] == ["own-jobs", "own-conf", "jieba"]
     assert out.split()[3].startswith("SPScore-zh")

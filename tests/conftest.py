@@ -1,12 +1,10 @@
 """Fixtures, marks and settings for all tests."""
 
-import fcntl
 import importlib.util
 import os
 import re
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -27,8 +25,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell makes background processes ignore SIGINT, and the processes that tests interrupt would
     # inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-LOCK = "GAIXIE_TESTS_WARM_UP"
-"""Environment variable with the name of a file that is locked while warm_up.py runs."""
 
 # There is no deadline, because the first call of a kernel is slow on a busy machine. Examples are
 # the same each time, so a test that fails fails again.
@@ -76,25 +72,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.markexpr = f"not ({' or '.join(SLOW)})"
 
 
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Starts warm_up.py in the process that hands out tests, unless the run is fast."""
-    config = session.config
-    if config.getoption("numprocesses", None) and not config.option.fast:
-        with open(Path(tempfile.mkdtemp()) / "lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            os.environ[LOCK] = lock.name
-            config.stash[WARMING] = warm_up.begin(lock.fileno(), ARCHIVE)
-
-
-WARMING = pytest.StashKey[list]()
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    for process in session.config.stash.get(WARMING, ()):
-        process.terminate()
-        process.wait()
-
-
 @cache
 def imports_torch(path: Path) -> bool:
     return path.suffix == ".py" and bool(TORCH.search(path.read_text("utf-8")))
@@ -125,14 +102,6 @@ def _place(item: pytest.Item) -> int:
             return number
     marks = ("training", "spark", "torch")
     return next((10 + k for k, mark in enumerate(marks) if item.get_closest_marker(mark)), 20)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def warm() -> None:
-    """Waits for warm_up.py."""
-    if path := os.environ.get(LOCK):
-        with open(path) as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
-"""Does once, beside the first tests, what every test process would otherwise do at its start.
+"""Does once, before the tests, what every test process would otherwise do at its start.
 
-python warm_up.py kernels       compiles the metric's kernels into the cache (udfs/storage/cache.py)
-python warm_up.py java ARCHIVE  archives Spark's classes, which saves each Java 6 seconds
+Compiles the metric's kernels into the cache (udfs/storage/cache.py), and archives Spark's classes,
+which saves each Java process some seconds. ``make test`` starts it.
 """
 
 import hashlib
@@ -70,16 +70,6 @@ def compiling() -> dict[str, str]:
     return {"SPARK_SUBMIT_OPTS": " ".join(o for o in options if not o.startswith("-Dspark.sql"))}
 
 
-def begin(lock: int, archive: Path | None) -> list[subprocess.Popen]:
-    """Starts both tasks; they hold the locked file until they end."""
-    tasks = [["kernels"]]
-    if archive is not None and not archive.exists():
-        archive.parent.mkdir(parents=True, exist_ok=True)
-        tasks.append(["java", str(archive)])
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "pass_fds": [lock]}
-    return [subprocess.Popen([sys.executable, __file__, *task], **quiet) for task in tasks]
-
-
 def compile_kernels() -> None:
     import pyarrow as pa
 
@@ -117,7 +107,11 @@ def archive_classes(archive: Path) -> None:
 
 if __name__ == "__main__":
     os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-    if sys.argv[1] == "kernels":
+    made = class_archive()
+    if made is None or made.exists() or "kernels" in sys.argv:
         compile_kernels()
     else:
-        archive_classes(Path(sys.argv[2]))
+        made.parent.mkdir(parents=True, exist_ok=True)
+        beside = subprocess.Popen([sys.executable, __file__, "kernels"])
+        archive_classes(made)
+        sys.exit(beside.wait())

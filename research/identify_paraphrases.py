@@ -10,7 +10,7 @@ model in the hub's cache. The script writes a folder that transformers'
 AutoModelForSequenceClassification loads and that the metric identification:model=FOLDER uses.
 Thresholds and λ are chosen on held-out sources of the training part, or on the other half of the
 sources, never on the reported pairs. With few sources, a single model depends on luck; --members
-averages several. If the script is killed, the same call skips the trainings that have finished.
+averages several.
 
   OUTPUT/identification.md     F1 and accuracy with intervals; identification.json has the same
   OUTPUT/…                     the model; further members are in OUTPUT/member-1, …, teacher and
@@ -65,9 +65,12 @@ def train(args: argparse.Namespace) -> None:
         raise ValueError("--members: not together with --noisy")
     folder = args.output.with_name(f"{args.output.name}.parts")
     teacher = folder / "teacher" if noisy else args.output
+    for path in member_folders(str(teacher)):  # of an earlier call
+        shutil.rmtree(path)
+    folders = [teacher, *(teacher / f"member-{k}" for k in range(1, args.members))]
     members = [
         fit(args.encoder, parts.train, replace(recipe, seed=seed), path)
-        for seed, path in _members(teacher, args.members, recipe.seed)
+        for seed, path in enumerate(folders, recipe.seed)
     ]
     first, noise = members[0], None
 
@@ -99,15 +102,6 @@ def train(args: argparse.Namespace) -> None:
     text = render(TEMPLATE, **result)
     (args.output / "identification.md").write_text(text, "utf-8")
     print(text)
-
-
-def _members(folder: Path, count: int, seed: int) -> list[tuple[int, Path]]:
-    """Returns (seed, folder) of each member; removes further members of an earlier call."""
-    wanted = [folder, *(folder / f"member-{k}" for k in range(1, count))]
-    for path in member_folders(str(folder)):
-        if path not in wanted and (path / "training.json").is_file():
-            shutil.rmtree(path)
-    return [*enumerate(wanted, seed)]
 
 
 def _named(sets: dict[str, PairSet], name: str, option: str) -> PairSet:

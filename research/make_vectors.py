@@ -1,14 +1,10 @@
 """Makes SPScore-zh's static vectors of words and characters, embedded once by an encoder.
 
 examples:
-  # the encoder first
-  python research/make_encoder.py --from bge-small-zh --output models/bge-small-zh
-  python research/make_vectors.py --input corpus.parquet --encoder models/bge-small-zh \\
-      --output models/vectors
-
   # two tables, one with lists; 90,000 words take a quarter of an hour on two cores
+  hf download BAAI/bge-small-zh-v1.5
   python research/make_vectors.py --input corpus.parquet:text \\
-      --input translations.parquet:translations_zh --encoder models/bge-small-zh \\
+      --input translations.parquet:translations_zh --encoder BAAI/bge-small-zh-v1.5 \\
       --output models/vectors
 
 SPScore-zh reads the package's table. To use another table, put it in that one's place and fit the
@@ -77,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
             words,
             vectors,
             weights,
-            encoder=options.encoder_name or options.encoder,
+            encoder=options.encoder,
             licence=options.licence,
             inputs=[f"{path.name}:{column}" for path, column in options.input],
             most_words=options.words,
@@ -92,7 +88,6 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add_places(parser)
     add("--encoder", required=True, metavar="MODEL", help="a folder or a cached name")
-    add("--encoder-name", metavar="NAME", help="what the manifest calls the encoder")
     add("--licence", default="the encoder's", help="what the manifest says of the licence")
     add("--words", type=int, default=90_000, metavar="N", help="most frequent words (90,000)")
     add("--dimensions", type=int, default=64, metavar="D", help="of a vector (64)")

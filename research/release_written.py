@@ -4,8 +4,8 @@
 
 DATA has written_groups.jsonl, written_broken.jsonl and written_rated.jsonl; further groups are in
 research/pair_encoder/. The output is a folder that the Hugging Face hub accepts: a Parquet file for
-each table and split, README.md (the card) and croissant.json. Splits are by group; no model here
-learned from the test split.
+each table and split, and README.md (the card). Splits are by group; no model here learned from the
+test split.
 
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
@@ -13,12 +13,9 @@ Exit codes: 0 done, 2 something to fix (one line says what).
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -56,7 +53,6 @@ def main(argv: list[str] | None = None) -> int:
 def release(args: argparse.Namespace) -> None:
     """Writes the folder of the release."""
     counts: dict[str, dict[str, int]] = {}
-    files = []
     for name, table in read_tables(args.data).items():
         counts[name] = {}
         for split, rows in table.groupby("split", sort=True):
@@ -65,11 +61,8 @@ def release(args: argparse.Namespace) -> None:
             own = rows.drop(columns="split").reset_index(drop=True)
             own.to_parquet(args.output / path, compression="zstd", index=False)
             counts[name][str(split)] = len(own)
-            files.append((name, path, own))
     card = render(CARD, counts=counts, tables=TABLES, ratings=RATINGS)
     (args.output / "README.md").write_text(card, "utf-8")
-    metadata = croissant(args.output, files)
-    (args.output / "croissant.json").write_text(metadata, "utf-8")
     for name, splits in counts.items():
         print(f"{name}: " + ", ".join(f"{split} {count:,}" for split, count in splits.items()))
 
@@ -129,52 +122,6 @@ def read_tables(data: Path) -> dict[str, pd.DataFrame]:
         name: table.assign(split=table["group"].isin(test).map({True: "test", False: "train"}))
         for name, table in tables.items()
     }
-
-
-def croissant(folder: Path, files: list[tuple[str, Path, pd.DataFrame]]) -> str:
-    """Returns croissant.json (MLCommons' format 1.0) for the Parquet files."""
-    import mlcroissant as mlc
-
-    kinds = {"int64": mlc.DataType.INTEGER, "float64": mlc.DataType.FLOAT}
-    distribution, record_sets = [], []
-    for name, path, table in files:
-        content = (folder / path).read_bytes()
-        key = path.stem
-        distribution.append(
-            mlc.FileObject(
-                id=key,
-                name=key,
-                content_url=str(path),
-                content_size=f"{len(content)} B",
-                encoding_formats=["application/x-parquet"],
-                sha256=hashlib.sha256(content).hexdigest(),
-            )
-        )
-        fields = [
-            mlc.Field(
-                id=f"{key}/{column}",
-                name=column,
-                data_types=kinds.get(str(table[column].dtype), mlc.DataType.TEXT),
-                is_array=column == "texts" or None,
-                array_shape="-1" if column == "texts" else None,
-                source=mlc.Source(file_object=key, extract=mlc.Extract(column=column)),
-            )
-            for column in table
-        ]
-        record_sets.append(
-            mlc.RecordSet(id=f"rows-{key}", name=key, description=TABLES[name], fields=fields)
-        )
-    metadata = mlc.Metadata(
-        name="gaixie-written",
-        description="Chinese sentences that say the same, counterparts that do not, and ratings",
-        license="https://creativecommons.org/publicdomain/zero/1.0/",
-        version="1.0.0",
-        date_published="2026-11-24",
-        distribution=distribution,
-        record_sets=record_sets,
-    )
-    document: dict[str, Any] = metadata.to_json()
-    return json.dumps(document, ensure_ascii=False, indent=1, default=str) + "\n"
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

@@ -1,1 +1,1 @@
-"""Samples, sheets to rate, agreement and comparisons for annotate and judge_paraphraser."""
+"""Samples, sheets to rate, agreement and comparisons for annotate."""

@@ -1,13 +1,10 @@
 """Makes real sentence pairs for benchmarks from the WMT system outputs.
 
-    python research/benchmarks/pairs.py --data FOLDER --pairs 200000 --output pairs/
-    python research/benchmarks/pairs.py --data FOLDER --pairs 17000000 --grown --output pairs/
-
 Each list of wmt_en_zh_translations.parquet holds different systems' Chinese for one English
 sentence. Two sentences of a list are a pseudo-paraphrase pair, taken in both directions.
-``--grown`` reaches 17 million distinct pairs: it also joins a pair with the one 1 to 6 places later
+``grown`` reaches 17 million distinct pairs: it also joins a pair with the one 1 to 6 places later
 in the file, source with source and paraphrase with paraphrase, and with later ones if more pairs
-are needed. Only --seed decides which pairs are drawn, and their order.
+are needed. Only the seed decides which pairs are drawn, and their order.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import xxhash
 
-from gaixie.research.benchmarks.common import TRANSLATIONS, parser, translations
+from gaixie.research.benchmarks.common import TRANSLATIONS, translations
 
 JOINED_OFFSETS = 6
 """Maximum distance of joined sentences in the file, unless more pairs are needed."""
@@ -81,14 +78,3 @@ def _unseen(table: pa.Table, seen: set[int]) -> pa.Array:
         keep.append(digest not in seen)
         seen.add(digest)
     return pa.array(keep)
-
-
-if __name__ == "__main__":
-    options = parser(__doc__)
-    options.add_argument("--data", type=Path, required=True, help=f"folder of {TRANSLATIONS}")
-    options.add_argument("--output", type=Path, required=True)
-    options.add_argument("--pairs", type=int, default=200_000)
-    options.add_argument("--grown", action="store_true")
-    options.add_argument("--seed", type=int, default=7)
-    args = options.parse_args()
-    write_pairs(args.data, args.output, args.pairs, args.grown, args.seed)

@@ -1,1 +1,1 @@
-"""Reads encoders from packages that contain their weights, for make_encoder."""
+"""Reads an encoder from the package that contains its weights, for make_encoder."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,10 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gaixie.research.encoders.folder import build_network, write_network
-
 if TYPE_CHECKING:
-    import torch
     from tokenizers import Tokenizer
     from transformers import BertModel
 
@@ -145,32 +143,43 @@ def write_folder(packed: Packed, folder: Path) -> None:
     pieces, special = packed.unigram.pieces, packed.unigram.special
     names = {name: pieces[special[name]][0] for name in ("bos", "eos", "pad", "unk")}
     names |= {"cls": names["bos"], "sep": names["eos"], "mask": "<mask>"}
-    write_network(network_of(packed), names, folder)
+    network = network_of(packed)
+    network.save_pretrained(folder)
+    for path in folder.glob("*.safetensors"):
+        path.chmod(0o644)  # safetensors makes it private
     build_tokenizer(packed.unigram).save(str(folder / "tokenizer.json"))
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": network.config.max_position_embeddings,
+        "clean_up_tokenization_spaces": False,
+        **{f"{name}_token": token for name, token in names.items()},
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2), encoding="utf-8")
 
 
 def network_of(packed: Packed) -> BertModel:
-    """Builds the network from the package's weights."""
+    """Builds the network in float32. Its pooler is zero, because the package leaves it out."""
     import torch
-    from transformers import BertConfig
+    from transformers import BertConfig, BertModel
 
     sizes, special = packed.sizes, packed.unigram.special
     given: dict[str, Any] = {f"{name}_token_id": special[name] for name in ("bos", "eos", "pad")}
+    # The epsilon is the float32 of 1e-12.
     config = BertConfig(
-        **sizes | given,
-        hidden_act="gelu",
-        layer_norm_eps=round(packed.epsilon, 15),  # float32 of 1e-12
+        **sizes | given, hidden_act="gelu", layer_norm_eps=round(packed.epsilon, 15)
     )
-
-    def weights(name: str, shape: torch.Size) -> torch.Tensor:
-        values = torch.from_numpy(packed.tensor(packed_name(name)).copy())
-        if name != "embeddings.token_type_embeddings.weight":
-            return values.reshape(shape)
-        types = torch.zeros(shape)
-        types[0] = values[: sizes["hidden_size"]]  # the package has only type 0
-        return types
-
-    return build_network(config, weights)
+    with torch.device("meta"):
+        network = BertModel(config)
+    tensors = {name: torch.zeros(empty.shape) for name, empty in network.state_dict().items()}
+    for name, tensor in tensors.items():
+        if not name.startswith("pooler."):
+            values = torch.from_numpy(packed.tensor(packed_name(name)).copy())
+            if "token_type" in name:  # the package has only the first
+                tensor[0] = values[: sizes["hidden_size"]]
+            else:
+                tensor.copy_(values.reshape(tensor.shape))
+    network.load_state_dict(tensors, assign=True)
+    return network
 
 
 def packed_name(name: str) -> str:

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from matplotlib.figure import Figure
 
 from gaixie.research.fitting import evaluation
 from gaixie.research.fitting.data import Config
@@ -54,7 +52,7 @@ def fit_and_save(
         material = material.without("known")
     say(f"{tier}: cross-validation in {config.folds} folds")
     outputs = cross_validate(material, tier, config, columns)
-    figures, reliability = measure(material, outputs)
+    figures = measure(material, outputs)
     for part, row in figures["correlations"].items():
         rhos = [f"{output} {row[output]['spearman']:.3f}" for output in OUTPUTS]
         say(f"  {part}: {', '.join(rhos)}")
@@ -86,13 +84,12 @@ def fit_and_save(
     figures |= describe(config, material, tier, model.signature(segmenter))
     output.mkdir(parents=True, exist_ok=True)
     write_card(output, figures)
-    plot(output, reliability)
     model.save(output)
     print(f"{model.signature(segmenter)}\n{output}")
 
 
-def measure(material: Material, outputs: np.ndarray) -> tuple[dict[str, Any], pd.DataFrame]:
-    """The figures of the card from out-of-fold outputs, and the points of the reliability plot."""
+def measure(material: Material, outputs: np.ndarray) -> dict[str, Any]:
+    """The figures of the card from out-of-fold outputs."""
     rows, count = material.rows, len(material.rows)
     own, negative = outputs[:count], outputs[count : count + len(material.negatives)]
     parts = parts_of(material)
@@ -123,7 +120,7 @@ def measure(material: Material, outputs: np.ndarray) -> tuple[dict[str, Any], pd
         "top": evaluation.top(scores, overall, rows.groups, ~material.written),
         "calibration": distance.groupby(reliability["origin"]).mean().to_dict(),
     }
-    return figures, reliability
+    return figures
 
 
 def parts_of(material: Material) -> dict[str, np.ndarray]:
@@ -201,15 +198,3 @@ def write_card(folder: Path, figures: dict[str, Any]) -> None:
 
 def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.1f} %"
-
-
-def plot(folder: Path, reliability: pd.DataFrame) -> None:
-    """reliability.png: mean score and mean rating of tenths of an origin's pairs, both 0 to 5."""
-    figure = Figure(figsize=(6, 5), layout="constrained")
-    axes = figure.subplots()
-    axes.plot([0, 5], [0, 5], color="0.7", linewidth=1)
-    for origin, rows in reliability.groupby("origin"):
-        axes.plot(rows["scored"], rows["rated"], marker="o", markersize=4, label=origin)
-    axes.set(xlabel="mean score × 5", ylabel="mean rating", xlim=(0, 5), ylim=(0, 5))
-    axes.legend(title="origin", frameon=False)
-    figure.savefig(folder / "reliability.png", dpi=100)

@@ -7,7 +7,7 @@ Training stops after two epochs without a lower validation loss and keeps the be
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 import numpy as np
@@ -22,66 +22,42 @@ WORDS, EPOCHS = 80, 8
 PADDING, UNKNOWN = 0, 1
 
 
-class MLP(nn.Module):
-    """Averages the words and applies one hidden layer."""
-
-    def __init__(self, width: int):
-        super().__init__()
-        self.hidden, self.size = nn.Sequential(nn.Linear(width, WIDTH), nn.ReLU()), WIDTH
-
-    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        return self.hidden((x * mask).sum(1) / mask.sum(1).clamp(min=1))
-
-
-class CNN(nn.Module):
-    """Applies convolutions of three widths and takes each filter's maximum (Kim 2014)."""
-
-    def __init__(self, width: int):
-        super().__init__()
-        self.filters = nn.ModuleList(nn.Conv1d(width, FILTERS, k, padding=k // 2) for k in KERNELS)
-        self.size = FILTERS * len(KERNELS)
-
-    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        x = (x * mask).transpose(1, 2)
-        return torch.cat([torch.relu(f(x)).amax(2) for f in self.filters], dim=1)
-
-
-class Recurrent(nn.Module):
-    """Runs a recurrent network and takes each state's maximum over the words."""
-
-    def __init__(self, width: int, kind: type[nn.GRU] | type[nn.LSTM]):
-        super().__init__()
-        self.network, self.size = kind(width, WIDTH, batch_first=True), WIDTH
-
-    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        states = self.network(x)[0]
-        return states.masked_fill(mask == 0, -1.0).amax(1)
-
-
-NETWORKS: dict[str, Callable[[int], MLP | CNN | Recurrent]] = {
-    "MLP": MLP,
-    "CNN": CNN,
-    "GRU": lambda width: Recurrent(width, nn.GRU),
-    "LSTM": lambda width: Recurrent(width, nn.LSTM),
-}
+NETWORKS = ("MLP", "CNN", "GRU", "LSTM")
 
 
 class Classifier(nn.Module):
-    """Maps word ids, (reviews, words), to logits of a good review, (reviews,)."""
+    """Maps word ids, (reviews, words), to logits of a good review, (reviews,).
+
+    MLP averages the words and applies one hidden layer; CNN applies convolutions of three widths
+    and takes each filter's maximum (Kim 2014); GRU and LSTM take each state's maximum.
+    """
 
     def __init__(self, name: str, matrix: np.ndarray):
         super().__init__()
-        self.words = nn.Embedding.from_pretrained(
-            torch.from_numpy(matrix.copy()), freeze=False, padding_idx=PADDING
-        )
-        self.body = NETWORKS[name](matrix.shape[1])
-        self.head = nn.Sequential(nn.Dropout(0.3), nn.Linear(self.body.size, 1))
+        given, self.name = torch.from_numpy(matrix.copy()), name
+        self.words = nn.Embedding.from_pretrained(given, freeze=False, padding_idx=PADDING)
+        width, size = matrix.shape[1], WIDTH
+        if name == "MLP":
+            self.body: nn.Module = nn.Sequential(nn.Linear(width, WIDTH), nn.ReLU())
+        elif name == "CNN":
+            filters = (nn.Conv1d(width, FILTERS, k, padding=k // 2) for k in KERNELS)
+            self.body, size = nn.ModuleList(filters), FILTERS * len(KERNELS)
+        else:
+            self.body = getattr(nn, name)(width, WIDTH, batch_first=True)
+        self.head = nn.Sequential(nn.Dropout(0.3), nn.Linear(size, 1))
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        longest = max(1, int((ids != PADDING).any(0).sum()))
-        ids = ids[:, :longest]
+        ids = ids[:, : max(1, int((ids != PADDING).any(0).sum()))]
         mask = (ids != PADDING).float().unsqueeze(2)
-        return self.head(self.body(self.words(ids), mask))[:, 0]
+        words, body = self.words(ids), self.body
+        if self.name == "MLP":
+            found = body((words * mask).sum(1) / mask.sum(1).clamp(min=1))
+        elif isinstance(body, nn.ModuleList):
+            turned = (words * mask).transpose(1, 2)
+            found = torch.cat([torch.relu(layer(turned)).amax(2) for layer in body], dim=1)
+        else:
+            found = body(words)[0].masked_fill(mask == 0, -1.0).amax(1)
+        return self.head(found)[:, 0]
 
 
 def vocabulary(

@@ -15,6 +15,7 @@ is replaced; shorter words hold a Chinese sentence together.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from gaixie.research.comparison.agreement import draw, statistics_of
 from gaixie.research.generators.classifiers import (
+    NETWORKS,
     numbered,
     of_label,
     train,
@@ -136,35 +138,25 @@ def intrinsic(scores: Scores, rows: np.ndarray, samples: int) -> dict[str, dict[
 
 
 def extrinsic(
-    reviews: Reviews,
-    written: dict[str, list[list[str]]],
-    vectors: str,
-    seeds: int,
-    folder: Path,
-    networks: Sequence[str],
+    reviews: Reviews, written: dict[str, list[list[str]]], vectors: str, seeds: int
 ) -> dict[tuple[str, str], np.ndarray]:
     """Trains networks on the original reviews and classifies the test part with them.
 
     Returns, by generator and network, the probability of each review's own label, averaged over
-    seeds, shape (reviews,). Each training leaves a file in the folder, and is not repeated.
+    seeds, shape (reviews,).
     """
     part = [np.flatnonzero(reviews.part == k) for k in range(len(PARTS))]
-    rows = [row for version in written.values() for row in version]
-    ids, matrix = vocabulary(rows, load_vectors(vectors))
-    folder.mkdir(parents=True, exist_ok=True)
+    ids, matrix = vocabulary(chain.from_iterable(written.values()), load_vectors(vectors))
     numbers = {name: numbered(version, ids) for name, version in written.items()}
     learned, validation, _ = ((numbers[ORIGINAL][k], reviews.label[k]) for k in part)
     test, label = part[2], reviews.label[part[2]]
     read: dict[tuple[str, str], np.ndarray] = {}
-    for network in networks:
-        files = [folder / f"{network}-{seed}.npy" for seed in range(seeds)]
-        for seed, file in enumerate(files):
-            if not file.is_file():
-                made = train(network, matrix, learned, validation, seed)
-                np.save(file, [of_label(made, numbers[name][test], label) for name in written])
-        mean = np.mean([np.load(file) for file in files], axis=0)
-        read |= {(name, network): mean[k] for k, name in enumerate(written)}
-        say(f"{network}: accuracy {(mean[0] > 0.5).mean():.3f}")
+    for network in NETWORKS:
+        made = [train(network, matrix, learned, validation, seed) for seed in range(seeds)]
+        for name in written:
+            of_seeds = [of_label(one, numbers[name][test], label) for one in made]
+            read[name, network] = np.mean(of_seeds, axis=0)
+        say(f"{network}: accuracy {(read[ORIGINAL, network] > 0.5).mean():.3f}")
     return read
 
 

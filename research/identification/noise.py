@@ -66,22 +66,16 @@ def learn_from_noise(
     say(f"P(label) of the teacher, pairs by tenths: {', '.join(map(str, histogram))}")
     rows = [{"mode": "none", "lambda": None, "pairs": 0, "flipped": 0, **judged(teacher[0])}]
     students = [teacher[0]]
-    trained: dict[str, tuple[Identifier, dict[str, Any]]] = {}
     tried = [("keep", -1.0), *((mode, limit) for mode in MODES[1:] for limit in limits)]
     for mode, limit in tried:
         kept = cleaned(noisy, said, mode, limit)
         name = mode if mode == "keep" else f"{mode}-{limit:g}"
         say(f"noisy labels, {name}: {len(kept):,} of {len(noisy):,} pairs")
-        # Two values of λ may leave the same pairs; those would train the same student twice.
-        same = repr([column.tolist() for column in kept])
-        if same not in trained:
-            student = fit(teacher[1], clean.join(kept), recipe, folder / name)
-            trained[same] = student, judged(student)
-        student, found = trained[same]
+        student = fit(teacher[1], clean.join(kept), recipe, folder / name)
         turned = int(np.sum(kept.label != noisy.label)) if mode == "flip" else 0
         limit_or_none = None if mode == "keep" else limit
         row = {"mode": mode, "lambda": limit_or_none, "pairs": len(kept), "flipped": turned}
-        rows.append(row | found)
+        rows.append(row | judged(student))
         students.append(student)
     best = int(np.argmax([row["on_held_out"]["f1"]["score"] for row in rows]))
     found = {"noisy": len(noisy), "histogram": histogram, "tried": rows, "chosen": best}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,8 @@ from transformers.utils import logging
 
 from gaixie.research.identification.data import Labelled
 from gaixie.udfs.metrics.identification import Identifier
-from gaixie.udfs.networks import choose_device, load_tokenizer, loading, model_signature
+from gaixie.udfs.networks import choose_device, load_tokenizer, loading
+from gaixie.udfs.reports import write_json
 from gaixie.udfs.storage.progress import Progress
 
 CLASSES = {0: "different", 1: "paraphrase"}
@@ -42,12 +41,8 @@ class Recipe:
 def fit(encoder: str, pairs: Labelled, recipe: Recipe, folder: Path) -> Identifier:
     """Trains a classifier from an encoder's or a classifier's weights, and saves it in the folder.
 
-    encoder: folder or cached name. If the folder already holds this exact training, it is loaded
-    instead. Raises OSError or ValueError if the encoder cannot be loaded.
+    encoder: folder or cached name. Raises OSError or ValueError if it cannot be loaded.
     """
-    digest, done = _digest(encoder, pairs, recipe), folder / "training.json"
-    if done.is_file() and json.loads(done.read_text("utf-8"))["digest"] == digest:
-        return _open(str(folder), recipe)
     identifier = _open(encoder, recipe)
     network = identifier.network.to(choose_device("auto"))
     logging.disable_progress_bar()  # saving takes no time, so it needs no bar
@@ -68,7 +63,7 @@ def fit(encoder: str, pairs: Labelled, recipe: Recipe, folder: Path) -> Identifi
             shown.add(1)
     network.eval().save_pretrained(folder)
     identifier.tokenizer.save_pretrained(folder)
-    done.write_text(json.dumps({"digest": digest, "recipe": asdict(recipe)}, indent=1) + "\n")
+    write_json(folder / "training.json", asdict(recipe))
     return identifier
 
 
@@ -130,8 +125,3 @@ def _loss(identifier: Identifier, pairs: Labelled, swap: bool) -> torch.Tensor:
     logits = identifier.network(**identifier.encode(*sides[:: -1 if swap else 1])).logits
     target = torch.tensor(np.column_stack([1 - pairs.label, pairs.label]), dtype=torch.float32)
     return functional.cross_entropy(logits, target.to(logits.device))
-
-
-def _digest(encoder: str, pairs: Labelled, recipe: Recipe) -> str:
-    text = json.dumps([model_signature(encoder), asdict(recipe), *(c.tolist() for c in pairs)])
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -3,14 +3,11 @@
     {"kind": "written", "source": "…", "paraphrase": "…", "targets": {"same": 1}, "spans": [],
      "worse": {"paraphrase": "…", "targets": {"same": 0}}, "rank": "same"}
 
-``spans``, ``worse`` and ``rank`` are there where the example has them. The kinds that begin with
-``kept`` are of the pairs and groups for the heads of tier full: no encoder learns from them, so
-their loss tells whether one that is being trained still gets better.
+``spans``, ``worse`` and ``rank`` are there where the example has them.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import lzma
 from collections import Counter
@@ -21,30 +18,18 @@ from typing import Any
 from gaixie.research.pair_encoder.examples import Examples
 from gaixie.research.pair_encoder.sets import Example, Sets
 
-KEPT = "kept"
-KEPT_SHARE = 0.005
-"""Examples of each of the two kept kinds, for one that is learned from."""
 XZ = {"id": lzma.FILTER_LZMA2, "preset": 9, "dict_size": 1 << 28}
 
 
 def write_drawn(sets: Sets, count: int, seed: int, path: Path) -> Counter[str]:
-    """Draws count examples and the kept ones into a file; how many there are of each kind."""
-    random, kept = Random(seed), _of_kept(sets, Random(seed))
-    examples = Examples(sets, random)
-    drawn = [examples.draw_named() for _ in range(count)]
-    for name in ("rated", "written"):
-        draw = kept.kinds[name][1]
-        drawn += [(f"{KEPT} {name}", draw()) for _ in range(round(KEPT_SHARE * count))]
+    """Draws count examples into a file. Returns how many there are of each kind."""
+    examples = Examples(sets, Random(seed))
+    drawn = [examples.draw() for _ in range(count)]
     lines = sorted(line_of(kind, example) for kind, example in drawn)
     path.parent.mkdir(parents=True, exist_ok=True)
     with lzma.open(path, "wt", encoding="utf-8", filters=[XZ]) as file:
         file.writelines(lines)
     return Counter(kind for kind, _ in drawn)
-
-
-def _of_kept(sets: Sets, random: Random) -> Examples:
-    rated = sets.rated[sets.rated["part"] == "heads"].assign(part="encoder")
-    return Examples(dataclasses.replace(sets, rated=rated, written=sets.kept_written), random)
 
 
 def line_of(kind: str, example: Example) -> str:

@@ -57,12 +57,8 @@ class Examples:
             "grammar": (0.03, self.of_grammar),
         }
 
-    def draw(self) -> Example:
-        """One example; what is drawn depends on the state of ``random`` alone."""
-        return self.draw_named()[1]
-
-    def draw_named(self) -> tuple[str, Example]:
-        """(kind, example), as draw."""
+    def draw(self) -> tuple[str, Example]:
+        """Returns (kind, example), which depend on the state of ``random`` alone."""
         (name,) = self.random.choices([*self.kinds], [share for share, _ in self.kinds.values()])
         return name, self.kinds[name][1]()
 

@@ -70,8 +70,6 @@ class Sets:
     """Judgements that others made."""
     grammar: list[tuple[str, int]]
     """(sentence, 1 where it is right)."""
-    kept_written: list[dict[str, Any]] = field(default_factory=list)
-    """Groups for the heads of tier full."""
     test_written: list[dict[str, Any]] = field(default_factory=list)
     test_exchanged: list[dict[str, Any]] = field(default_factory=list)
     test_rewritten: list[dict[str, Any]] = field(default_factory=list)
@@ -116,9 +114,6 @@ def load_sets(data: Path, versions: list[list[str]], rated_settings: Rated) -> S
             and max(len(one.source), len(one.paraphrase)) <= LONGEST
         ],
         grammar=grammar(data),
-        kept_written=[
-            row for row in written if row["group"] not in test and for_heads(row["group"])
-        ],
         test_written=[row for row in written if row["group"] in test],
         test_exchanged=[row for row in exchanged if held_out(row["group"])],
         test_rewritten=[row for row in rewritten if held_out(row["group"])],

@@ -1,4 +1,4 @@
-"""Drawn examples as arrays of tokens, made once by as many processes as there are cores.
+"""Drawn examples as arrays of tokens, made once.
 
     table = read_table(Path("drawn.jsonl.xz"), "out/pair-encoder/start")
 
@@ -10,9 +10,7 @@ from __future__ import annotations
 import json
 import lzma
 import math
-import multiprocessing
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,8 +25,7 @@ MOST = 256
 UNKNOWN = -1
 """The mark of a token that nobody looked at, and the worse row of an example without one."""
 LINES = 2_000
-"""Of a piece of work of a process."""
-_tokenizer: Tokenizer
+"""Of a piece that is tokenized together."""
 
 
 class Table(NamedTuple):
@@ -50,52 +47,39 @@ class Table(NamedTuple):
     """The row of its worse one, or UNKNOWN."""
     ranks: np.ndarray
     """The task by which it is worse."""
-    kinds: np.ndarray
-    """Names of kinds (str)."""
 
 
 def read_table(path: Path, bert: str) -> Table:
-    """The examples of a file. bert: folder with the tokenizer."""
+    """Reads the examples of a file. bert: folder with the tokenizer."""
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         return table_of(lines, bert)
 
 
 def table_of(lines: Iterable[str], bert: str) -> Table:
-    """The examples of the lines of such a file."""
-    processes, fork = len(os.sched_getaffinity(0)), multiprocessing.get_context("fork")
-    with fork.Pool(processes, _set_up, (bert,)) as pool:
-        parts = list(pool.imap(_part, _pieces(iter(lines))))
-    rows = np.cumsum([0, *(len(part.lengths) for part in parts)])[:-1]
-    shifted = [
-        part._replace(
-            better=part.better + row, worse=np.where(part.worse < 0, UNKNOWN, part.worse + row)
-        )
-        for part, row in zip(parts, rows, strict=True)
-    ]
-    whole = Table(*map(np.concatenate, zip(*shifted, strict=True)))
+    """Reads the examples of the lines of such a file, piece by piece; the tokenizer uses all
+    cores."""
+    tokenizer = Tokenizer.from_file(str(Path(bert, TOKENIZER)))
+    tokenizer.enable_truncation(MOST, strategy="longest_first")
+    tokenizer.no_padding()
+    rest, parts, rows = iter(lines), [], 0
+    while piece := list(islice(rest, LINES)):
+        part = _part([json.loads(line) for line in piece], tokenizer)
+        worse = np.where(part.worse < 0, UNKNOWN, part.worse + rows)
+        parts.append(part._replace(better=part.better + rows, worse=worse))
+        rows += len(part.lengths)
+    whole = Table(*map(np.concatenate, zip(*parts, strict=True)))
     return whole._replace(starts=np.cumsum(whole.lengths) - whole.lengths)
 
 
-def _pieces(lines: Iterator[str]) -> Iterator[list[str]]:
-    while piece := list(islice(lines, LINES)):
-        yield piece
-
-
-def _set_up(bert: str) -> None:
-    global _tokenizer
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # each process has a core
-    _tokenizer = Tokenizer.from_file(str(Path(bert, TOKENIZER)))
-    _tokenizer.enable_truncation(MOST, strategy="longest_first")
-    _tokenizer.no_padding()
-
-
-def _part(lines: Sequence[str]) -> Table:
-    examples = [json.loads(line) for line in lines]
+def _part(examples: Sequence[dict[str, Any]], tokenizer: Tokenizer) -> Table:
     ranked = [row for row, example in enumerate(examples) if "worse" in example]
     worse = np.full(len(examples), UNKNOWN)
     worse[ranked] = len(examples) + np.arange(len(ranked))
-    pairs = examples + [{**examples[k]["worse"], "source": examples[k]["source"]} for k in ranked]
-    encoded = _tokenizer.encode_batch([(pair["source"], pair["paraphrase"]) for pair in pairs])
+    pairs = [
+        *examples,
+        *({**examples[k]["worse"], "source": examples[k]["source"]} for k in ranked),
+    ]
+    encoded = tokenizer.encode_batch([(pair["source"], pair["paraphrase"]) for pair in pairs])
     seconds = np.array([len(pair.ids) - sum(pair.type_ids) for pair in encoded])
     lengths = np.array([len(pair.ids) for pair in encoded])
     targets = np.full((len(pairs), len(TASKS)), math.nan, np.float32)
@@ -116,7 +100,6 @@ def _part(lines: Sequence[str]) -> Table:
         better=np.arange(len(examples)),
         worse=worse,
         ranks=np.array([TASKS.index(example.get("rank", "same")) for example in examples]),
-        kinds=np.array([example["kind"] for example in examples], dtype="<U16"),
     )
 
 

@@ -1,7 +1,7 @@
 """Trains the pair encoder from a table of drawn examples, on a GPU where there is one.
 
-The table lies on the device, and nothing in a step waits for an answer of it. The schedule goes by
-steps, or by the time that has passed. The result is the moving average of the weights.
+The table lies on the device, and nothing in a step waits for an answer of it. The result is the
+moving average of the weights.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,6 @@ import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
-from gaixie.research.pair_encoder.drawn import KEPT
 from gaixie.research.pair_encoder.network import PairNetwork
 from gaixie.research.pair_encoder.tables import UNKNOWN, Table
 from gaixie.udfs.command_line import say
@@ -38,8 +38,6 @@ DECAY = 0.999
 """Of the moving average, for each step."""
 SAID_EVERY = 5.0
 """Seconds between lines of progress."""
-MOST_KEPT = 2_000
-"""How many kept examples of each kind are looked at."""
 
 
 class Batch(NamedTuple):
@@ -56,18 +54,12 @@ class Batch(NamedTuple):
 
 
 class Run(NamedTuple):
-    """How to train. seconds: where they are given, steps do not count."""
+    """How to train: ``steps`` of ``batch`` examples."""
 
     rate: float
     batch: int
-    steps: int = 0
-    seconds: float = 0.0
+    steps: int
     seed: int = 5
-
-    def progress(self, step: int, started: float) -> float:
-        if self.seconds:
-            return (time.monotonic() - started) / self.seconds
-        return step / self.steps
 
 
 class DeviceTable:
@@ -153,30 +145,23 @@ def train(
     groups = [{"params": encoder, "scale": 1.0}, {"params": heads, "scale": HEAD_SCALE}]
     optimizer = torch.optim.AdamW(groups, lr=run.rate, weight_decay=0.01, fused=True)
     average = copy.deepcopy(model).eval().requires_grad_(False)
-    look = _looker(table, data, run.batch)
-    learned = np.flatnonzero(~np.char.startswith(table.kinds, KEPT))
-    batches = batches_of(table, learned, run)
-    look(average)
-    step = examples = 0
-    started = spoken = time.monotonic()
-    while (progress := run.progress(step, started)) < 1:
+    examples, spoken = 0, time.monotonic()
+    for step, batch in enumerate(islice(batches_of(table, run), run.steps)):
         for group in optimizer.param_groups:
-            group["lr"] = run.rate * rate_share(progress) * group["scale"]
-        batch = next(batches)
-        loss, _ = data.loss(model, batch)
+            group["lr"] = run.rate * rate_share(step / run.steps) * group["scale"]
+        loss, wins = data.loss(model, batch)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        step, examples = step + 1, examples + batch.examples
-        _follow(average, model, min(DECAY, step / (step + 10)))
+        examples += batch.examples
+        _follow(average, model, min(DECAY, (step + 1) / (step + 11)))
         if time.monotonic() - spoken > SAID_EVERY:
             spoken = time.monotonic()
-            say(f"{progress:4.0%} step {step:,}: {examples / (spoken - started):,.0f} examples/s")
+            say(f"step {step:,} of {run.steps:,}: loss {loss:.4f}, the better one wins {wins:.3f}")
             if not math.isfinite(loss.item()):
                 raise ValueError(f"the loss is {loss.item()} at step {step}")
-    look(average)
-    say(f"{step:,} steps, {examples:,} examples, {examples / len(learned):.2f} passes")
+    say(f"{run.steps:,} steps, {examples:,} examples")
     return average.cpu(), examples
 
 
@@ -193,21 +178,19 @@ def _follow(average: nn.Module, model: nn.Module, decay: float) -> None:
             mean.lerp_(weight, 1 - decay)
 
 
-def batches_of(table: Table, examples: np.ndarray, run: Run) -> Iterator[Batch]:
+def batches_of(table: Table, run: Run) -> Iterator[Batch]:
     """Yields batches of like length without end, each pass over the examples in another order."""
-    random, size = np.random.default_rng(run.seed), min(run.batch, len(examples))
-    worse = table.worse[examples]
-    lengths = np.maximum(
-        table.lengths[table.better[examples]], np.where(worse < 0, 0, table.lengths[worse])
-    )
+    random, size = np.random.default_rng(run.seed), min(run.batch, len(table.better))
+    of_worse = np.where(table.worse < 0, 0, table.lengths[table.worse])
+    lengths = np.maximum(table.lengths[table.better], of_worse)
     while True:
-        order, chosen = random.permutation(len(examples)), []
+        order, chosen = random.permutation(len(lengths)), []
         for start in range(0, len(order), size * SORTED):
             block = order[start : start + size * SORTED]
             block = block[np.argsort(lengths[block], kind="stable")]
             chosen += [block[k : k + size] for k in range(0, len(block) - size + 1, size)]
         for number in random.permutation(len(chosen)):
-            yield batch_of(table, examples[chosen[number]])
+            yield batch_of(table, chosen[number])
 
 
 def batch_of(table: Table, chosen: np.ndarray) -> Batch:
@@ -216,22 +199,3 @@ def batch_of(table: Table, chosen: np.ndarray) -> Batch:
     rows = np.concatenate([table.better[chosen], table.worse[chosen[ranked]]])
     length = -(-int(table.lengths[rows].max()) // PADDED) * PADDED
     return Batch(rows, ranked, table.ranks[chosen[ranked]], len(chosen), length)
-
-
-def _looker(table: Table, data: DeviceTable, size: int) -> Callable[[nn.Module], None]:
-    """Returns what says the loss of each kind of kept examples, and how often the better wins."""
-    kept = {}
-    for kind in [name for name in np.unique(table.kinds).tolist() if name.startswith(KEPT)]:
-        rows = np.flatnonzero(table.kinds == kind)
-        rows = np.random.default_rng(0).permutation(rows)[:MOST_KEPT]
-        kept[kind] = [batch_of(table, rows[k : k + size]) for k in range(0, len(rows), size)]
-
-    @torch.no_grad()
-    def look(model: nn.Module) -> None:
-        for kind, batches in kept.items():
-            found = torch.stack([torch.stack(data.loss(model, batch)) for batch in batches]).cpu()
-            weights = torch.tensor([float(batch.examples) for batch in batches])
-            loss, wins = ((found * weights[:, None]).sum(0) / weights.sum()).tolist()
-            say(f"{kind}: loss {loss:.4f}, the better one wins {wins:.3f}")
-
-    return look

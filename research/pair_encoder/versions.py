@@ -33,7 +33,6 @@ WEIGHTS = {
     "DLUT-GTCOM",
     1: "Llama3-70B ONLINE-G Aya23 IKUN IKUN-C ONLINE-M ZengHuiMT Online-Y Team-J NTTSU",
 }
-HUMAN = frozenset(WEIGHTS[4].split())
 _WEIGHT = {name: weight for weight, names in WEIGHTS.items() for name in names.split()}
 _FULL_WIDTH = str.maketrans(",!?:;()", "，！？：；（）")
 
@@ -55,23 +54,6 @@ def read_versions(data: Path) -> Iterator[tuple[str, list[str]]]:
         texts = [text for text in row["translations_zh"] if text]
         if good := consensus(texts, [1] * len(texts)):
             yield row["source_en"], good
-
-
-def read_references(data: Path) -> Iterator[tuple[str, str, str]]:
-    """Yields (foreign sentence, human translation, best machine translation) of a folder's sets."""
-    for row in pq.read_table(data / "zh_translations_more.parquet").to_pylist():
-        names = [_system(name) for name in row["systems"]]
-        versions = [clean(text) for text in row["translations_zh"]]
-        human = [text for name, text in zip(names, versions, strict=True) if name in HUMAN]
-        if not human or not usable(human[0]):
-            continue
-        others = [
-            (_WEIGHT.get(name, 0), text)
-            for name, text in zip(names, versions, strict=True)
-            if name not in HUMAN and text != human[0] and usable(text)
-        ]
-        if others:
-            yield row["source_text"], human[0], max(others)[1]
 
 
 def consensus(texts: Sequence[str], weights: Sequence[float]) -> list[str]:

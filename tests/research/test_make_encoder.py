@@ -6,15 +6,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from transformers import AutoTokenizer
 
 from gaixie.research import make_encoder
 from gaixie.research.encoders.e5_package import (
     Packed,
-    Unigram,
-    package_file,
-    packed_name,
-    read_packed,
 )
 from gaixie.research.make_encoder import main
 from gaixie.udfs.metrics.encoder import load_encoder
@@ -37,53 +32,12 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def packed() -> Packed:
-    return read_packed(package_file())
-
-
-@pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("encoder") / "e5-small"
     assert main(["--output", str(folder)]) == 0
     yield str(folder)
     load_encoder.cache_clear()
     shutil.rmtree(folder)  # too large to keep among pytest's folders
-
-
-@pytest.fixture(scope="module")
-def vocabulary(packed) -> tuple[dict[str, int], int, float]:
-    """Returns the ids of the pieces, the longest piece's length, and the lowest score."""
-    pieces = packed.unigram.pieces
-    numbers = {piece: k for k, (piece, _) in enumerate(pieces)}
-    return numbers, max(map(len, numbers)), min(score for _, score in pieces)
-
-
-def viterbi(unigram: Unigram, vocabulary: tuple, text: str) -> list[int]:
-    """Returns token ids as the package's engine finds them (tok_content in its e5.c)."""
-    text = "".join(unigram.characters.get(character, character) for character in text)
-    while "  " in text:
-        text = text.replace("  ", " ")
-    text = text.replace(" ", "▁")
-    text = text if text.startswith("▁") else f"▁{text}"
-    numbers, longest, lowest = vocabulary
-    unknown = lowest - 10
-    best = [(0.0, 0, 0)] + [(-np.inf, 0, 0)] * len(text)  # score, start and id of the last piece
-    for start in range(len(text)):
-        for end in range(start + 1, min(start + longest, len(text)) + 1):
-            number = numbers.get(text[start:end], unigram.special["unk"])
-            if number != unigram.special["unk"]:
-                score = best[start][0] + unigram.pieces[number][1]
-            elif end == start + 1:
-                score = best[start][0] + unknown
-            else:
-                continue
-            if score > best[end][0]:
-                best[end] = (score, start, number)
-    ids, end = [], len(text)
-    while end:
-        _, end, number = best[end]
-        ids.insert(0, number)
-    return [unigram.special["bos"], *ids, unigram.special["eos"]]
 
 
 # The package's file
@@ -97,26 +51,6 @@ def test_blocks_of_four_bits():
     wanted = np.zeros(32)
     wanted[[0, 1, 3]], wanted[[16, 17, 19]] = (-3.5, -3, 3.5), (-4, -3.5, 0.5)
     np.testing.assert_array_equal(tensor, wanted)
-
-
-def test_every_tensor_of_the_package_is_used(folder, packed):
-    from safetensors import safe_open
-
-    with safe_open(f"{folder}/model.safetensors", "np") as file:
-        names = {name for name in file.keys() if not name.startswith("pooler.")}  # noqa: SIM118
-        assert {packed_name(name) for name in names} == set(packed.tensors)
-        assert not file.get_tensor("pooler.dense.weight").any()
-        query = file.get_tensor("encoder.layer.5.attention.self.query.weight")
-    np.testing.assert_array_equal(query.reshape(-1), packed.tensor("l5.q.w"))
-
-
-# The tokenizer
-
-
-def test_token_numbers_are_the_package_s(folder, packed, vocabulary):
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    for text in (*filter(None, TEXTS), *make_encoder.SENTENCES):
-        assert tokenizer(text)["input_ids"] == viterbi(packed.unigram, vocabulary, text)
 
 
 # The folder

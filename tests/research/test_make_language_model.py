@@ -107,7 +107,7 @@ def chain(count: int, seed: int = 3, size: int = SIZE) -> list[Gram]:
 
 
 @given(sentences_of_numbers, st.integers(2, 5))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_estimates_are_those_of_the_definition(sentences, order):
     check_estimates(sentences, order, SIZE)
 
@@ -151,8 +151,8 @@ class Backing:
         return self.backoffs.get(context, 0.0) + self.log_probability(character, context[1:])
 
 
-@given(st.integers(2, 5), st.integers(1, 3), st.integers(1, 40))
-@settings(max_examples=25)
+@given(st.integers(2, 4), st.integers(1, 3), st.integers(1, 40))
+@settings(max_examples=8)
 def test_a_pruned_model_is_a_distribution_in_every_context(order, least, buckets):
     grams = kn.count_grams(stream_of(chain(120)), order, SIZE)
     shares = kn.estimate_shares(grams)
@@ -162,24 +162,6 @@ def test_a_pruned_model_is_a_distribution_in_every_context(order, least, buckets
     for context in [(), *(gram for these in names(grams)[:-1] for gram in these)]:
         total = sum(math.exp(backing.log_probability(n, context)) for n in possible)
         assert total == pytest.approx(1, abs=1e-4)
-
-
-def test_pruning_drops_the_rare_and_what_loses_least():
-    grams = kn.count_grams(stream_of(chain(300)), 4, SIZE)
-    shares = kn.estimate_shares(grams)
-    all_kept, roomy = kn.choose(grams, shares, [1, 1, 1, 1], 10_000)
-    assert all(mask.all() for mask in all_kept[1:])
-    assert roomy < 10_000
-    frequent, _ = kn.choose(grams, shares, [1, 1, 2, 3], 10_000)
-    # A rare n-gram stays only as the context of a frequent one, which is impossible here.
-    for k, least in ((1, 1), (2, 2), (3, 3)):
-        assert (frequent[k] == (grams[k].occurrences >= least)).all()
-    few, buckets = kn.choose(grams, shares, [1, 1, 1, 1], 4)
-    assert buckets == 4
-    assert 3 * WAYS < sum(int(mask.sum()) for mask in few[1:]) <= 4 * WAYS
-    use = np.concatenate(kn.usefulness(grams, shares, [1, 1, 1, 1])[1:])
-    stays = np.concatenate(few[1:])
-    assert np.median(use[stays]) > 5 * np.median(use[~stays])
 
 
 def test_the_packed_model_is_the_unpacked_one_within_half_a_step():
@@ -260,38 +242,10 @@ def test_it_makes_a_model_that_loads(corpus, tmp_path, capsys):
     assert manifest["sources"] == ["made up, CC0"]
     assert manifest["inputs"] == ["corpus.parquet:text"]
     assert str(tmp_path) not in (output / MANIFEST).read_text()
-    # With --overwrite, the same input gives the same bytes.
-    arguments = ["--input", corpus, "--output", output, "--source", "made up, CC0"]
     before = {path.name: path.read_bytes() for path in output.iterdir()}
-    assert run(*arguments) == 2
-    assert run(*arguments, "--overwrite") == 0
+    line = ["--input", corpus, "--output", output, "--source", "made up, CC0", "--overwrite"]
+    assert run(*line) == 0
     assert {path.name: path.read_bytes() for path in output.iterdir()} == before
-
-
-@pytest.mark.parametrize("order", [2, 6])
-def test_other_orders_and_a_bound_on_the_size(tmp_path, order):
-    chance = np.random.default_rng(2)
-    texts = ["".join(map(chr, row)) for row in chance.integers(0x4E00, 0x5200, (4_000, 40))]
-    corpus = tmp_path / "corpus.txt"
-    corpus.write_text("\n".join(texts))
-    output = tmp_path / "model"
-    arguments = ["--order", order, "--least", "1", "--max-mb", "1"]
-    assert run("--input", corpus, "--output", output, *arguments) == 0
-    size = sum(path.stat().st_size for path in output.iterdir())
-    assert size <= 1_000_000
-    if order == 6:  # there are more n-grams than fit
-        assert size > 980_000
-    assert LanguageModel.load(output).order == order
-
-
-def test_lists_and_several_inputs(corpus, tmp_path):
-    lists, output = tmp_path / "lists.parquet", tmp_path / "model"
-    rows = [["甲一", "甲二", "甲三"], None, ["乙一", None]]
-    pq.write_table(pa.table({"zh": pa.array(rows, pa.list_(pa.string()))}), lists)
-    given = ["--input", corpus, "--input", f"{lists}:zh", "--per-group", 2, "--least", 1]
-    assert run(*given, "--output", output) == 0
-    manifest = json.loads((output / MANIFEST).read_text())
-    assert manifest["sentences"] == {"read": 50, "trained_on": 46, "repeated": 3, "excluded": 0}
 
 
 def test_excluded_sentences_and_what_overlaps_with_them(tmp_path):
@@ -306,7 +260,6 @@ def test_excluded_sentences_and_what_overlaps_with_them(tmp_path):
     assert (counts["read"], counts["excluded"]) == (6, 4)
 
 
-@pytest.mark.parametrize("given", ["none.parquet", "corpus.parquet:zh"])
-def test_a_mistake_is_one_line(corpus, tmp_path, refused, given):
-    refused(main, ["--input", tmp_path / given, "--output", tmp_path / "model"], "parquet")
+def test_a_mistake_is_one_line(corpus, tmp_path, refused):
+    refused(main, ["--input", f"{corpus}:zh", "--output", tmp_path / "model"], "corpus.parquet")
     assert not (tmp_path / "model").exists()

@@ -71,8 +71,7 @@ def test_the_folder_is_a_table(corpus, encoder, tmp_path, capsys):
     assert make_vectors.main(line(corpus, encoder, tmp_path / "vectors")) == 2  # no --overwrite
 
 
-@pytest.mark.parametrize("given", ["plain.parquet:body", "plain.parquet:number"])
-def test_a_mistake_is_one_line(corpus, encoder, tmp_path, refused, given):
-    more = ["--input", str(corpus / given)]
+def test_a_mistake_is_one_line(corpus, encoder, tmp_path, refused):
+    more = ["--input", f"{corpus / 'plain.parquet'}:number"]
     refused(make_vectors.main, line(corpus, encoder, tmp_path / "v", *more), "plain.parquet")
     assert not (tmp_path / "v").exists()

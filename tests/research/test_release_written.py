@@ -28,14 +28,6 @@ def test_a_counterpart_has_the_source_of_its_group():
     assert (counterparts["source"] == [groups[key][0] for key in counterparts["group"]]).all()
 
 
-def test_croissant_reads_it():
-    import mlcroissant
-
-    dataset = mlcroissant.Dataset(FOLDER / "croissant.json")
-    row = next(iter(dataset.records("rows-groups-test")))
-    assert len(row["groups-test/texts"]) >= 4
-
-
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the written sets in {DATA}")
 def test_the_command_writes_what_lies_here(tmp_path, capsys):
     from gaixie.research.release_written import main

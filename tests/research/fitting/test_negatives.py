@@ -2,12 +2,11 @@
 
 import random
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from gaixie.research.fitting.negatives import CORRUPTIONS, KINDS, make_negatives, one_edit
+from gaixie.research.fitting.negatives import KINDS, make_negatives, one_edit
 from gaixie.udfs.text.segmenters import load_segmenter
 
 SOURCE = "王小明昨天在北京买了3本书，他不喜欢其中一本，所以今天去书店退货。"
@@ -70,13 +69,8 @@ def test_the_same_arguments_give_the_same_whatever_else_is_made():
     assert any(negatives(seed=seed)["edit"] != negatives()["edit"] for seed in range(1, 5))
 
 
-def test_a_corruption_that_does_not_apply_gives_none():
-    plain = make_negatives("好的", "行的", "嗯", tag)
-    assert not {"number_changed", "name_changed", "negation_dropped", "clause_dropped"} & set(plain)
-
-
 @given(TEXTS, TEXTS, TEXTS, st.integers(0, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_any_texts_are_taken(source, paraphrase, other, seed):
     for kind, text in make_negatives(source, paraphrase, other, tag, seed).items():
         assert text
@@ -88,8 +82,3 @@ def test_any_texts_are_taken(source, paraphrase, other, seed):
 def test_an_edit_is_one_edit(text, operation, seed):
     edited = one_edit(text, random.Random(seed), operation)
     assert Levenshtein.distance(text, edited) == 1
-
-
-@pytest.mark.parametrize("kind", CORRUPTIONS)
-def test_an_empty_text_is_no_error(kind):
-    assert isinstance(CORRUPTIONS[kind]("", "", lambda text: [], random.Random(0)), str)

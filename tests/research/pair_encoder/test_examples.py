@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import rjieba
 
-from gaixie.research.pair_encoder.broken import Breaker, words
+from gaixie.research.pair_encoder.broken import Breaker
 from gaixie.research.pair_encoder.examples import Examples, differences
 from gaixie.research.pair_encoder.sets import Example, Sets, held_out
 from gaixie.research.pair_encoder.versions import clean, consensus, usable
@@ -22,15 +22,6 @@ SENTENCES = [
 @pytest.fixture
 def breaker() -> Breaker:
     return Breaker(SENTENCES, Random(3))
-
-
-@pytest.mark.parametrize("way", ["negation", "number", "name", "roles", "scope", "salad"])
-def test_what_is_broken_differs_and_stays_near(breaker: Breaker, way: str) -> None:
-    for text in SENTENCES * 5:
-        broken = getattr(breaker, way)(text)
-        assert broken != text
-        if broken and way != "scope":
-            assert len({*text} & {*broken}) > len({*text}) / 2
 
 
 def test_a_negation_is_turned(breaker: Breaker) -> None:
@@ -53,11 +44,6 @@ def test_a_change_in_both_is_the_same_change(breaker: Breaker) -> None:
         assert pair != (one, other)
         assert new
         assert all(word in pair[1] for word in new)
-
-
-def test_antonyms_go_both_ways() -> None:
-    assert "减少" in words("antonyms")["增加"]
-    assert "增加" in words("antonyms")["减少"]
 
 
 def test_the_consensus_leaves_the_stranger_out() -> None:
@@ -107,8 +93,8 @@ def test_examples_are_the_same_again_and_have_a_target() -> None:
         grammar=[("对的句子。", 1)],
     )
     one, other = (Examples(sets, Random(5)) for _ in range(2))
-    drawn = [one.draw() for _ in range(300)]
-    assert drawn == [other.draw() for _ in range(300)]
+    drawn = [one.draw()[1] for _ in range(300)]
+    assert drawn == [other.draw()[1] for _ in range(300)]
     for own in drawn:
         assert own.targets
         assert set(own.targets) <= set(TASKS)

@@ -16,11 +16,9 @@ from servers import Cluster, ObjectStore
 from shared import once
 
 ROOT = Path(__file__).parents[1]
-ARCHIVE = warm_up.class_archive()
 # There is one test process per core, so a process with several threads would only slow the others.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ["SPARK_DAEMON_JAVA_OPTS"] = warm_up.daemon_options(ARCHIVE)
-os.environ["SPARK_SUBMIT_OPTS"] = warm_up.driver_options(ARCHIVE)
+warm_up.set_java_options()
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell makes background processes ignore SIGINT, and the processes that tests interrupt would
     # inherit that.

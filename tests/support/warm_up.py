@@ -46,22 +46,15 @@ def class_archive() -> Path | None:
     return folder / f"spark-{hashlib.sha256(known.encode()).hexdigest()[:16]}.jsa"
 
 
-def java_options(archive: Path | None) -> str:
-    """Returns options for every Java, which ignores an archive that is missing or not its own."""
-    if archive is None or " " in str(archive):
-        return QUICK_START
-    return f"{QUICK_START} -Xlog:disable -XX:SharedArchiveFile={archive}"
-
-
-def driver_options(archive: Path | None) -> str:
-    """Returns options for every Java that runs queries."""
+def set_java_options() -> None:
+    """Sets the options of every Java that a test starts: of drivers, and of a cluster's daemons
+    and executors. Java ignores an archive that is missing or not its own."""
+    archive, options = class_archive(), QUICK_START
+    if archive is not None and " " not in str(archive):
+        options += f" -Xlog:disable -XX:SharedArchiveFile={archive}"
     settings = [f"-D{name}={value}" for name, value in INTERPRETED.items()]
-    return " ".join([java_options(archive), *settings])
-
-
-def daemon_options(archive: Path | None) -> str:
-    """Returns options for a cluster's Java processes, including executors but not drivers."""
-    return f"{java_options(archive)} {SMALL_HEAP}"
+    os.environ["SPARK_DAEMON_JAVA_OPTS"] = f"{options} {SMALL_HEAP}"
+    os.environ["SPARK_SUBMIT_OPTS"] = " ".join([options, *settings])
 
 
 def compiling() -> dict[str, str]:

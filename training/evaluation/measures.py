@@ -6,14 +6,13 @@ All texts are normalised (gaixie.udfs.text.normalise) before anything is measure
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gaixie.training.modeling.entities_kept import ENTITIES, entities_kept
 from gaixie.udfs.metrics import Metric, Pairs, load_metric
-from gaixie.udfs.metrics.metric import complete, signature
 from gaixie.udfs.metrics.references import Resamples, mean_of
 from gaixie.udfs.text.entities import EntityFinder, load_settings
 from gaixie.udfs.text.normalise import NORMALISATION
@@ -28,18 +27,16 @@ class Count(Metric):
     measure has no bounds, and neither direction is better.
     """
 
-    def __init__(self, score: Callable[[str, str], float], *settings: tuple[str, str], **is_: Any):
-        self.score, self.settings = score, settings
+    def __init__(self, score: Callable[[str, str], float], *kinds: tuple[str, str], **is_: Any):
+        self._score, self._kinds = score, kinds
         self.describe(**is_)
 
-    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
-        scores = np.full(len(pairs), np.nan)
-        rows, texts = complete(pairs.source, pairs.paraphrase)
-        scores[rows] = [self.score(a, b) for a, b in zip(*texts, strict=True)]
-        return scores
+    def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
+        scores = [self._score(a, b) for a, b in zip(texts, paraphrases, strict=True)]
+        return np.array(scores, np.float64)
 
-    def signature(self) -> str:
-        return signature(self.name, ("norm", NORMALISATION), *self.settings)
+    def settings(self) -> Sequence[tuple[str, object]]:
+        return ("norm", NORMALISATION), *self._kinds
 
 
 def counts() -> list[Count]:

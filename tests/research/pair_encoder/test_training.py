@@ -110,13 +110,13 @@ def test_a_pass_takes_each_example_once_at_most(table):
 def test_a_file_is_learned_from_and_what_is_exported_tells(bert, tmp_path, capsys):
     with lzma.open(tmp_path / "drawn.jsonl.xz", "wt", encoding="utf-8") as file:
         file.writelines(lines(600))
-    options = ["--steps", "200", "--batch", "16", "--rate", "3e-3", "--dropout", "0"]
+    options = ["--steps", "300", "--batch", "16", "--rate", "3e-3", "--dropout", "0"]
     places = ["--start", str(bert), "--output", str(tmp_path / "trained")]
     assert main(["train", str(tmp_path / "drawn.jsonl.xz"), *places, *options]) == 0
-    assert "200 steps, 3,200 examples" in capsys.readouterr().err
+    assert "300 steps, 4,800 examples" in capsys.readouterr().err
     assert main(["export", str(tmp_path / "trained"), "--output", str(tmp_path / "own")]) == 0
     summary = json.loads((tmp_path / "own/pair_encoder.json").read_text("utf-8"))["summary"]
-    assert summary == {"encoder": bert.name, "examples": 3_200}
+    assert summary == {"encoder": bert.name, "examples": 4_800}
     texts = ["今天天气", "很好我们"]
     others = [f"好{texts[0]}", f"北{texts[1]}"]
     found, doubts = PairEncoder.load(tmp_path / "own", threads=1).read(texts, others)

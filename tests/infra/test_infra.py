@@ -89,6 +89,22 @@ def test_entrypoint_starts_an_executor(tmp_path):
     assert passes("sh", script, "echo", "a b", env=given) == "a b\n"
 
 
+def test_entrypoint_starts_a_driver(tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/spark-submit").write_text(SAYS_ITS_WORDS)
+    (tmp_path / "bin/spark-submit").chmod(0o755)
+    given = {
+        "PATH": os.defpath,
+        "SPARK_HOME": str(tmp_path),
+        "SPARK_DRIVER_BIND_ADDRESS": "1.2.3.4",
+    }
+    script = INFRA / "docker" / "entrypoint.sh"
+    words = passes("sh", script, "driver", "--class", "a b", env=given).splitlines()
+    assert words[:2] == ["--deploy-mode", "client"]
+    assert "spark.driver.bindAddress=1.2.3.4" in words
+    assert words[-2:] == ["--class", "a b"]
+
+
 # Kubernetes
 
 
@@ -193,6 +209,32 @@ def test_score_settings_are_valid():
 
     path = INFRA / "kubernetes" / "score.yaml"
     assert len(load_settings(str(path), {}, []).inputs) == 2
+
+
+APPLICATION = load(INFRA / "spark-operator/score-application.yaml")[0]["spec"]
+
+
+@pytest.mark.parametrize(
+    ("name", "container"), [("driver", "spark-kubernetes-driver"), ("executor", "executor")]
+)
+def test_pods_of_the_spark_operator(name, container):
+    pod = APPLICATION[name]["template"]["spec"]
+    [one] = pod["containers"]
+    assert one["name"] == container
+    one = one | {"image": APPLICATION["image"]}  # the operator sets it
+    whole = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": name}}
+    whole["template"] = APPLICATION[name]["template"] | {"spec": pod | {"containers": [one]}}
+    kubernetes_validate.validate(whole, kubernetes_validate.latest_version(), strict=True)
+
+
+def test_arguments_of_the_spark_operator_are_those_of_the_job():
+    known = usage(APPLICATION["mainApplicationFile"].removeprefix("local:///opt/gaixie/"))
+    words = APPLICATION["arguments"]
+    options = {word for word in words if word.startswith("--")}
+    assert {"--resume", "--take-over"} <= options
+    assert all(option in known for option in options)
+    mounted = Path(APPLICATION["driver"]["configMaps"][0]["path"])
+    assert Path(words[words.index("--config") + 1]).parent == mounted
 
 
 def test_train_settings_are_valid():

@@ -34,7 +34,7 @@ from __future__ import annotations
 import sys
 
 from gaixie.jobs.pairs.build import build_pairs
-from gaixie.jobs.pairs.settings import load_method, make_parser
+from gaixie.jobs.pairs.options import load_method, make_parser
 from gaixie.udfs.command_line import run_command
 
 

@@ -29,7 +29,7 @@ import sys
 from pydantic import ValidationError
 
 from gaixie.jobs.corpus.files import check_apart
-from gaixie.jobs.corpus.settings import Csv, Input
+from gaixie.jobs.corpus.input import Csv, Input
 from gaixie.jobs.scoring.settings import CONFIG, ScoreSettings, load_settings
 from gaixie.udfs.command_line import UserError, make_parser, positive, run_command
 from gaixie.udfs.storage.options import add_config, add_options

@@ -50,7 +50,6 @@ TORCH = re.compile(
 LONGEST = (
     "tests/jobs/test_s3.py",
     "tests/infra/test_dist.py",
-    "tests/jobs/test_cluster.py",
     "tests/training/test_curriculum.py",
     "tests/jobs/test_score_corpus.py",
     "tests/jobs/test_release_dataset.py",
@@ -171,7 +170,7 @@ def cluster(tmp_path_factory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def store(tmp_path_factory) -> Iterator[ObjectStore]:
-    """Yields a real S3 server; a test that kills it starts it again."""
+    """Yields a real S3 server."""
     store = ObjectStore(tmp_path_factory.mktemp("store"))
     try:
         yield store

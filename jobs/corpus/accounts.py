@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from gaixie.jobs.corpus.files import is_data
-from gaixie.jobs.corpus.parquet import LITERAL
-from gaixie.jobs.corpus.reading import SPARK_ERRORS, InputFiles
+from gaixie.jobs.corpus.parquet import read_table
+from gaixie.jobs.corpus.reading import SPARK_ERRORS
 from gaixie.udfs.command_line import say
 from gaixie.udfs.spark import escape_bytes
 from gaixie.udfs.storage import storage
@@ -27,7 +27,7 @@ def written_counts(
     spark: SparkSession, path: str, schema: StructType, keys: Sequence[str | Column]
 ) -> Counter[tuple[Any, ...]]:
     """Counts the rows of the written files by keys."""
-    counts = spark.read.options(**LITERAL).schema(schema).parquet(path).groupBy(*keys).count()
+    counts = read_table(spark, path, schema=schema).groupBy(*keys).count()
     return Counter({tuple(row)[:-1]: row["count"] for row in counts.collect()})
 
 
@@ -38,11 +38,11 @@ def close_accounts(
     duplicates: Mapping[str, int],
 ) -> None:
     """Raises RuntimeError unless read = scored + quarantined + duplicates for every origin."""
-    for origin, rows in read.items():
+    for origin in {*read, *duplicates, *(name for name, _ in (*scored, *quarantined))}:
         kept, unfit = (
             sum(n for (name, _), n in c.items() if name == origin) for c in (scored, quarantined)
         )
-        left_out = duplicates.get(origin, 0)
+        rows, left_out = read[origin], duplicates.get(origin, 0)
         if rows != kept + unfit + left_out:
             parts = f"{kept} scored + {unfit} quarantined + {left_out} duplicates"
             raise RuntimeError(
@@ -68,20 +68,21 @@ def written_files(spark: SparkSession, folder: str, name: str) -> list[RunFile]:
     ]
 
 
-def input_entry(source: InputFiles) -> RunInput:
+def input_entry(
+    path: str, kind: str, files: Sequence[File], left_out: Sequence[str] = ()
+) -> RunInput:
     """Returns the manifest's entry for an input."""
+    listing = [
+        InputFile(path=f.uri, bytes=f.size, modified=f.modified.isoformat(timespec="milliseconds"))
+        for f in files
+    ]
     return RunInput(
-        path=source.settings.path,
-        format=source.format,
-        files=len(source.files),
-        left_out=source.left_out,
-        bytes=sum(file.size for file in source.files),
-        listing=[
-            InputFile(
-                path=f.uri, bytes=f.size, modified=f.modified.isoformat(timespec="milliseconds")
-            )
-            for f in source.files
-        ],
+        path=path,
+        format=kind,
+        files=len(files),
+        left_out=[*left_out],
+        bytes=sum(file.size for file in files),
+        listing=listing,
     )
 
 
@@ -107,7 +108,8 @@ def digests(spark: SparkSession, uris: Sequence[str]) -> dict[str, str]:
             return dict(context.parallelize(links, min(len(uris), 1000)).map(_digest).collect())
         except SPARK_ERRORS:
             say("executors cannot read the run's files in Python; the driver reads them")
-    return _in_threads(storage.sha256, uris)
+    with ThreadPoolExecutor(THREADS) as pool:  # each has a block of 8 MB
+        return dict(zip(uris, pool.map(storage.sha256, uris), strict=True))
 
 
 def _digest(file: tuple[str, str]) -> tuple[str, str]:
@@ -115,12 +117,6 @@ def _digest(file: tuple[str, str]) -> tuple[str, str]:
     uri, link = file
     is_local = link.startswith("file:")
     return uri, storage.sha256(link) if is_local else storage.sha256(uri, link)
-
-
-def _in_threads(digest: Callable[[str], str], uris: Sequence[str]) -> dict[str, str]:
-    """Computes digests in a fixed number of threads, each with a block of 8 MB."""
-    with ThreadPoolExecutor(THREADS) as pool:
-        return dict(zip(uris, pool.map(digest, uris), strict=True))
 
 
 def observed(observation: Observation) -> dict[str, Any]:

@@ -8,11 +8,13 @@ import os
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from urllib.parse import unquote
 
-from gaixie.jobs.corpus.settings import Input
+from gaixie.jobs.corpus.input import Input
+from gaixie.jobs.corpus.markers import STARTED, WORK
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import NAME as MANIFEST
@@ -59,11 +61,11 @@ def _found(path: str) -> tuple[list[File], list[str]]:
     others: list[str] = []
     local = local_path(path)
     for root in _roots(path):
-        root = _table_of_job(root)
+        root = _table_of_job(root if local is None else os.path.abspath(root))
         if local is None:
             listed = storage.list_files(root)
         else:
-            listed, left = _walk(os.path.abspath(root))
+            listed, left = _walk(root)
             others += left
         for file in listed:
             below = file.uri.removeprefix(_uri(root) if local is not None else root)
@@ -101,11 +103,21 @@ def _without_braces(pattern: str) -> list[str]:
 
 
 def _table_of_job(root: str) -> str:
-    """Returns the table in the output of a job, if a folder is one; else the folder."""
+    """Returns the table in the output of a job, if a folder is one; else the folder.
+
+    Raises UserError if a job writes to the folder, or to the one above, and has not published it.
+    """
     if storage.exists(storage.join(root, MANIFEST)):
         for name in TABLES_OF_JOBS:
             if storage.exists(storage.join(root, name)):
                 return storage.join(root, name)
+        return root
+    above, _, name = root.rstrip("/").rpartition("/")
+    for folder in (root, above) if name in TABLES_OF_JOBS else (root,):
+        with suppress(PermissionError):  # of the folder above
+            is_begun = storage.exists(storage.join(folder, WORK, STARTED))
+            if is_begun and not storage.exists(storage.join(folder, MANIFEST)):
+                raise UserError(f"{root}: not published: the job that writes it has not ended")
     return root
 
 
@@ -199,6 +211,14 @@ def base_of(path: str) -> str:
     if re.search(PATTERN, path) and not (local is not None and os.path.lexists(local)):
         path = re.split(PATTERN, path, maxsplit=1)[0].rpartition("/")[0] or "."
     return spark_uri(path).rstrip("/")
+
+
+def column_base(uri: str, path: str) -> str:
+    """Returns the folder of a file below which all folders name columns, in Spark's form."""
+    base = base_of(path)
+    folders = spark_uri(uri).removeprefix(base).split("/")[:-1]
+    first = next((k for k, folder in enumerate(folders) if "=" in folder), len(folders))
+    return base + "/".join(folders[:first])
 
 
 def folder_columns(uri: str, path: str) -> dict[str, str | None]:

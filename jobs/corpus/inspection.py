@@ -17,7 +17,8 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from gaixie.jobs.corpus.files import choose_files, find_files, folder_columns, local_path, shown
-from gaixie.jobs.corpus.parquet import CHECKED
+from gaixie.jobs.corpus.input import LICENSE, Input
+from gaixie.jobs.corpus.parquet import read_table
 from gaixie.jobs.corpus.reading import (
     InputFiles,
     column,
@@ -26,19 +27,18 @@ from gaixie.jobs.corpus.reading import (
     rows_of,
     tasks,
 )
-from gaixie.jobs.corpus.settings import LICENSE, Input
 from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.spscore.stages import ORIGINS
 from gaixie.udfs.storage import tables
 from gaixie.udfs.storage.records import UNDECODABLE, likely_encoding
-from gaixie.udfs.storage.storage import File, spark_uri
+from gaixie.udfs.storage.storage import File
 from gaixie.udfs.storage.tables import MALFORMED_LINE, Footer, Scan, TableError, opened, read_footer
 
 RESERVED = (
     *("pair_id", "source", "paraphrase", "origin", "reason", "stage"),
-    *(*FEATURES, *OUTPUTS, MALFORMED_LINE, "row_key", "fit", "_scored"),
+    *(*FEATURES, *OUTPUTS, MALFORMED_LINE, "row_key", "fit", "_scored", "_unit"),
 )
 """Columns that the job writes itself; compared without case."""
 
@@ -179,7 +179,8 @@ def inspect_inputs(
         else:
             _inspect_text(spark, source)
         _check_columns(source)
-        if source.format == "parquet" and source.settings.origin_column:
+        origin = source.settings.origin_column
+        if origin and (source.format == "parquet" or origin in source.folder_names):
             _check_origins(spark, source)
         for own, name in source.extra_names.items():
             if own != name:
@@ -239,18 +240,16 @@ def _inspect_parquet(spark: SparkSession, source: InputFiles) -> None:
         ).setVerifyChecksum(False)
     if not sum(source.rows.values()):
         raise UserError(f"{source.settings.path}: no rows, expected at least one")
+    schema = StructType([StructField(own.name, _spark_type(own.type)) for own in expected])
     if source.in_python:
         source.in_python = {file.uri for file in source.files}
-        fields = [StructField(name, _spark_type(kind)) for name, kind in _types(expected)]
-        schema = StructType(fields)
     else:
-        schema = spark.read.options(**CHECKED).parquet(spark_uri(first.uri)).schema
+        of_python, schema = schema, read_table(spark, first.uri).schema
+        source.alike = [own.dataType for own in of_python] == [
+            schema[own.name].dataType for own in of_python
+        ]
     held = {name: StringType() for name in source.folder_names if name not in schema.names}
     source.schema = StructType([*schema, *(StructField(name, kind) for name, kind in held.items())])
-
-
-def _types(schema: pa.Schema) -> list[tuple[str, pa.DataType]]:
-    return [(own.name, own.type) for own in schema]
 
 
 def _spark_type(kind: pa.DataType) -> DataType:
@@ -266,11 +265,11 @@ def _check_alike(
         raise UserError(
             f"{path}: column '{min(others)}' is not in every file of {source.settings.path}"
         )
-    for name, kind in _types(schema):
-        wanted = expected.field(name).type
-        if _spark_type(kind) != _spark_type(wanted):
-            types = f"{kind}, expected {wanted} as in {shown(first.uri)}"
-            raise UserError(f"{path}: column '{name}' is {types}")
+    for own in schema:
+        wanted = expected.field(own.name).type
+        if _spark_type(own.type) != _spark_type(wanted):
+            types = f"{own.type}, expected {wanted} as in {shown(first.uri)}"
+            raise UserError(f"{path}: column '{own.name}' is {types}")
 
 
 def _java_can_name(spark: SparkSession, uri: str) -> bool:
@@ -382,7 +381,8 @@ def _check_columns(source: InputFiles) -> None:
 
 
 def _check_origins(spark: SparkSession, source: InputFiles) -> None:
-    """Raises UserError that names the first file of Parquet with an origin not in ORIGINS."""
+    """Raises UserError that names the first file with an origin not in ORIGINS; of text, only those
+    of folders, since its scan has seen the others."""
     name = source.settings.origin_column or ""
     for file in source.files if name in source.folder_names else ():
         value = folder_columns(file.uri, source.settings.path)[name]
@@ -390,7 +390,7 @@ def _check_origins(spark: SparkSession, source: InputFiles) -> None:
             raise _unknown_origin(shown(file.uri), name, value)
     if name in source.folder_names:
         return
-    file_path = F.col("_metadata.file_path") if not source.in_python else F.lit("")
+    file_path = F.input_file_name() if not source.in_python else F.lit("")
     rows = rows_of(spark, source, source.files)
     origin = column(name).cast("string").alias("origin")
     known = origin.isNotNull() & origin.isin(*ORIGINS)

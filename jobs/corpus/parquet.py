@@ -1,4 +1,4 @@
-"""Writes partitioned Parquet in files of about equal size."""
+"""Reads and writes the Parquet files of jobs, partitioned and in files of about equal size."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.storage.storage import spark_uri
 
 PARQUET = {
     f"parquet.enable.dictionary#{column}": "false"
@@ -20,16 +22,30 @@ PARQUET = {
 """No dictionaries for columns whose values rarely repeat: this saves a quarter of the writing
 time."""
 
-LITERAL = {"__globPaths__": "false"}
-"""Makes Spark's readers take file names literally: [, {, * and ? are ordinary characters."""
-
-CHECKED = LITERAL | {
+CHECKED = {
+    "__globPaths__": "false",
     "parquet.page.verify-checksum.enabled": "true",
     "ignoreCorruptFiles": "false",
     "ignoreMissingFiles": "false",
 }
-"""Makes reading fail on a page that does not match its checksum, if its writer left one, and on a
-file that is corrupt or gone, whatever the cluster's settings say."""
+"""Makes Spark's readers take file names literally ([, {, * and ? are ordinary characters), and fail
+on a page that does not match its checksum, if its writer left one, and on a file that is corrupt or
+gone, whatever the cluster's settings say."""
+
+
+def read_table(
+    spark: SparkSession, *folders: str, schema: StructType | str | None = None, **options: str
+) -> DataFrame:
+    """Reads the Parquet files of folders that a job wrote."""
+    reader = spark.read.options(**CHECKED, **options)
+    reader = reader.schema(schema) if schema else reader
+    return reader.parquet(*map(spark_uri, folders))
+
+
+def write_table(rows: DataFrame, path: str, keys: Sequence[str] = (), **options: str) -> None:
+    """Writes rows to a folder, partitioned by keys, in place of what is there."""
+    writer = rows.write.options(**PARQUET, **options).partitionBy(*keys)
+    writer.mode("overwrite").parquet(spark_uri(path))
 
 
 def write_partitioned(
@@ -39,14 +55,13 @@ def write_partitioned(
     files: Mapping[tuple[Any, ...], int],
     spread_by: Column,
     order: Sequence[Column | str] = (),
-    marker: bool = True,
 ) -> None:
     """Writes rows to path, partitioned by keys, in a given number of files for each combination of
     keys.
 
     files: number of files by the values of the keys. Each file is one task, so neither the input's
     partitioning nor a large combination shows in the output. spread_by: hash that assigns a row to
-    one of its files. order: sort order of the rows in a file. marker: whether to leave _SUCCESS.
+    one of its files. order: sort order of the rows in a file.
     """
     file, first = F.lit(0), 0
     for values, count in files.items():
@@ -57,10 +72,7 @@ def write_partitioned(
     spread = rows.repartitionById(first, file)
     if order:
         spread = spread.sortWithinPartitions(*keys, *order)
-    writer = _writer(spread, keys)
-    if not marker:
-        writer = writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
-    writer.parquet(path)
+    write_table(spread, path, keys)
 
 
 def write_unshuffled(
@@ -71,13 +83,8 @@ def write_unshuffled(
     rows: as read from Parquet files. A task reads up to bytes_a_task of them, and writes one file
     for each combination of keys that it meets, or several of rows_a_file.
     """
-    writer = _writer(rows, keys).option("maxRecordsPerFile", rows_a_file)
     with _splits_of(rows.sparkSession, bytes_a_task):
-        writer.parquet(path)
-
-
-def _writer(rows: DataFrame, keys: Sequence[str]) -> DataFrameWriter:
-    return rows.write.options(**PARQUET).partitionBy(*keys).mode("overwrite")
+        write_table(rows, path, keys, maxRecordsPerFile=str(rows_a_file))
 
 
 @contextmanager

@@ -4,33 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import wraps
-from typing import Any, TypeVar
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from gaixie.udfs.command_line import say
 from gaixie.udfs.storage.progress import Progress
-
-T = TypeVar("T")
-
-
-def timed(step: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Returns a decorator that stores a method's duration in seconds in self.seconds[step]."""
-
-    def decorate(method: Callable[..., T]) -> Callable[..., T]:
-        @wraps(method)
-        def measured(self: Any, *args: Any) -> T:
-            started = time.monotonic()
-            result = method(self, *args)
-            self.seconds[step] = time.monotonic() - started
-            return result
-
-        return measured
-
-    return decorate
 
 
 @contextmanager
@@ -61,22 +42,16 @@ def _try_to_watch(*args: Any) -> None:
 
 def _watch(spark: SparkSession, title: str, rows: int | None, stop: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
-    tasks: dict[int, tuple[int, int]] = {}  # stage -> (tasks, finished)
+    seen: set[int] = set()
     started = time.monotonic()
     with Progress(title, total=1.0) as shown:
         while not stop.wait(0.5):
-            for stage in tracker.getActiveStageIds():
-                info = tracker.getStageInfo(stage)
-                if info:
-                    tasks[stage] = (info.numTasks, info.numCompletedTasks)
-            active = set(tracker.getActiveStageIds())
-            total = sum(count for count, _ in tasks.values())
-            done = sum(
-                finished if stage in active else count for stage, (count, finished) in tasks.items()
-            )
-            if not total:
+            seen.update(tracker.getActiveStageIds())
+            stages = list(filter(None, map(tracker.getStageInfo, seen)))
+            if not stages:
                 continue
-            share = done / total
+            done = sum(stage.numCompletedTasks for stage in stages)
+            share = done / sum(stage.numTasks for stage in stages)
             detail = f"{share:4.0%} of tasks"
             if rows:
                 rate = rows * share / (time.monotonic() - started)

@@ -6,8 +6,9 @@ writes to the folder of the killed one, so only one process may hold a run at a 
 
   FOLDER/_lock/000001.json    the process that holds the run: host, number, since when
 
-A process that takes over from a dead one creates the next number; the store lets only one process
-create it. A process that finds a higher number than its own stops before it deletes or publishes.
+A process that takes over from a dead one creates the next number; a store lets only one process
+create it. A process that finds another's token in the newest lock stops before it deletes or
+publishes: so of two that an HDFS let create one file, the first stops.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import secrets
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -73,41 +75,43 @@ class RunLock:
     """The lock of a run's folder; see held."""
 
     def __init__(self, folder: str):
-        self._run, self._folder, self._number = folder, storage.join(folder, LOCK), 0
+        self._run, self._folder = folder, storage.join(folder, LOCK)
+        self._token, self._file = secrets.token_hex(8), ""
 
     def acquire(self, take_over: bool) -> None:
         """Takes the lock. Raises UserError if another process holds the run."""
         locks = self._locks()
-        top = max(locks, default=0)
-        if top:
-            self._check_gone(top, take_over)
+        if locks:
+            self._check_gone(locks[-1], take_over)
         here = {"host": platform.node(), "process": os.getpid(), "since": now()}
-        content = storage.to_json(here | {"started": _started(os.getpid())})
+        here |= {"started": _started(os.getpid()), "token": self._token}
+        number = int(locks[-1].removesuffix(".json")) + 1 if locks else 1
+        self._file = storage.join(self._folder, f"{number:06d}.json")
         try:
-            storage.create(self._file(top + 1), content)
+            storage.create(self._file, storage.to_json(here))
         except FileExistsError:
             raise UserError(f"{self._run}: another process has just taken this run") from None
-        self._number = top + 1
-        for number in locks:
-            storage.delete(self._file(number))
+        for name in locks:
+            storage.delete(storage.join(self._folder, name))
         self.check()
 
     def check(self) -> None:
         """Raises UserError if the lock is another's. Call it before any step that cannot be
         undone."""
-        top = max(self._locks(), default=0)
-        if top != self._number:
-            who = f"taken over by {self._holder(top)[1]}" if top else "deleted"
+        locks = self._locks()
+        left, holder = self._holder(locks[-1]) if locks else ({}, "")
+        if left.get("token") != self._token:
+            who = f"taken over by {holder}" if locks else "deleted"
             raise UserError(f"{self._run}: this run was {who}; this process has stopped")
 
     def release(self) -> None:
         with suppress(OSError, UserError):
-            if self._number:
-                storage.delete(self._file(self._number))
+            self.check()
+            storage.delete(self._file)
 
-    def _check_gone(self, number: int, take_over: bool) -> None:
+    def _check_gone(self, lock: str, take_over: bool) -> None:
         """Raises UserError unless the process that holds a lock is known or said to be gone."""
-        left, name = self._holder(number)
+        left, name = self._holder(lock)
         here = left.get("host") == platform.node()
         if here and left.get("started") and _started(left["process"]) == left["started"]:
             raise UserError(f"{self._run}: {name}; wait for it, or stop it first")
@@ -116,20 +120,18 @@ class RunLock:
         gone = f"{name}, has ended: this process takes over" if here else f"taken over from {name}"
         say(f"{self._run}: {gone}")
 
-    def _holder(self, number: int) -> tuple[dict[str, Any], str]:
+    def _holder(self, lock: str) -> tuple[dict[str, Any], str]:
         """Returns the content of a lock, and its process in words."""
-        with suppress(OSError, ValueError):
-            left = json.loads(storage.read_bytes(self._file(number)))
+        with suppress(FileNotFoundError, ValueError):
+            left = json.loads(storage.read_bytes(storage.join(self._folder, lock)))
             name = "process {process} on {host}, running since {since}".format_map(left)
             return left, name
         return {}, "an unknown process"
 
-    def _locks(self) -> list[int]:
-        names = (name.removesuffix(".json") for name in storage.children(self._folder))
-        return [int(name) for name in names if name.isdecimal()]
-
-    def _file(self, number: int) -> str:
-        return storage.join(self._folder, f"{number:06d}.json")
+    def _locks(self) -> list[str]:
+        """Returns the names of the locks, the newest last."""
+        names = storage.children(self._folder)
+        return [name for name in names if name.removesuffix(".json").isdecimal()]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Finds and checks every file that a job reads, before any work starts, and reads them in Spark.
+"""Reads the files of an input as a Spark table, once gaixie.jobs.corpus.inspection has checked them.
 
 Spark itself reads Parquet. Other formats, and Parquet that Spark would misread, are read in Python
 by gaixie.udfs.storage.tables, in one task for each file or part of a file.
@@ -7,10 +7,13 @@ by gaixie.udfs.storage.tables, in one task for each file or part of a file.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import pairwise
+from math import ceil
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -20,9 +23,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from gaixie.jobs.corpus.files import base_of, folder_columns, shown
+from gaixie.jobs.corpus.files import column_base, folder_columns, shown
+from gaixie.jobs.corpus.input import LICENSE, Input
 from gaixie.jobs.corpus.parquet import CHECKED
-from gaixie.jobs.corpus.settings import LICENSE, Input
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
@@ -50,6 +53,9 @@ RENAMED = {"pair_id": "input_pair_id"}
 PART_BYTES, OPEN_BYTES = 16_000_000, 1_000_000
 """Bytes that one task reads, and what opening a file costs in such bytes."""
 
+Span = tuple[int, int]
+"""A part of one file: its first row group or byte, and the first behind it."""
+
 
 @dataclass
 class InputFiles:
@@ -69,6 +75,8 @@ class InputFiles:
     row_groups: dict[str, int] = field(default_factory=dict)
     in_python: set[str] = field(default_factory=set)
     """Parquet files that Spark's reader cannot read as they are."""
+    alike: bool = False
+    """Whether Python reads these Parquet files with the same types as Spark."""
     whole: set[str] = field(default_factory=set)
     """CSV files with records that span lines."""
     folder_names: list[str] = field(default_factory=list)
@@ -78,14 +86,26 @@ class InputFiles:
     def form(self) -> Form:
         return self.settings.csv.form(self.format)
 
-    def pieces(self, files: list[File]) -> float:
-        """Returns the number of pieces into which the files can be split for reading."""
+    def pieces(self, file: File) -> int:
+        """Returns the number of pieces into which a file can be split for reading."""
         if self.format == "parquet":
-            return sum(self.row_groups[file.uri] for file in files)
-        uris = {file.uri for file in files}
-        if self.whole & uris or not all(is_divisible(self.form, uri) for uri in uris):
-            return len(files)
-        return float("inf")
+            return self.row_groups[file.uri]
+        is_whole = file.uri in self.whole or not is_divisible(self.form, file.uri)
+        return 1 if is_whole else ceil(file.size / PART_BYTES)
+
+    @property
+    def piece_length(self) -> int:
+        """Returns the length of a piece, in row groups or bytes."""
+        return 1 if self.format == "parquet" else PART_BYTES
+
+    def spans(self, file: File, count: int) -> Sequence[Span | None]:
+        """Divides a file into up to so many parts of about equal size; None is the whole file."""
+        pieces = 1 if self.format == "parquet" and not self.alike else self.pieces(file)
+        count = min(count, pieces)
+        if count < 2:
+            return [None]
+        places = (self.piece_length * round(pieces * k / count) for k in range(count + 1))
+        return [*pairwise(places)]
 
     @property
     def names(self) -> list[str]:
@@ -121,10 +141,13 @@ def column(name: str) -> Column:
     return F.col(f"`{name.replace('`', '``')}`")
 
 
-def read_files(spark: SparkSession, source: InputFiles, files: list[File]) -> DataFrame:
+def read_files(
+    spark: SparkSession, source: InputFiles, files: list[File], span: Span | None = None
+) -> DataFrame:
     """Reads some files of an input: source, paraphrase, origin, malformed_line, extra columns.
 
     All columns are strings except extra columns and columns of lists, which keep their types.
+    span: of a single file, what begins there.
     """
     settings = source.settings
     malformed = F.col(MALFORMED_LINE)
@@ -135,7 +158,7 @@ def read_files(spark: SparkSession, source: InputFiles, files: list[File]) -> Da
         origin = F.when(malformed.isNull(), origin).otherwise(NO_ORIGIN)
     lists = source.schema[settings.paraphrase_column].dataType.typeName() == "array"
     text = "array<string>" if lists else "string"
-    return rows_of(spark, source, files).select(
+    return rows_of(spark, source, files, span).select(
         column(settings.source_column).cast("string").alias("source"),
         column(settings.paraphrase_column).cast(text).alias("paraphrase"),
         origin.cast("string").alias("origin"),
@@ -145,19 +168,28 @@ def read_files(spark: SparkSession, source: InputFiles, files: list[File]) -> Da
     )
 
 
-def rows_of(spark: SparkSession, source: InputFiles, files: list[File]) -> DataFrame:
-    """Reads some files of an input: the columns of its schema, and MALFORMED_LINE."""
-    if source.format == "parquet" and not source.in_python:
+def rows_of(
+    spark: SparkSession, source: InputFiles, files: list[File], span: Span | None = None
+) -> DataFrame:
+    """Reads some files of an input, or a span of one: the columns of its schema, and
+    MALFORMED_LINE."""
+    if source.format == "parquet" and not (source.in_python or span):
+        by_base: dict[str | None, list[str]] = defaultdict(list)
+        for file in files:  # Spark finds the columns that folders name below one base alone
+            base = column_base(file.uri, source.settings.path) if source.folder_names else None
+            by_base[base].append(spark_uri(file.uri))
         reader = spark.read.options(**CHECKED).schema(source.schema)
-        if source.folder_names:
-            reader = reader.option("basePath", base_of(source.settings.path))
-        rows = reader.parquet(*[spark_uri(file.uri) for file in files])
-        return rows.withColumn(MALFORMED_LINE, F.lit(None))
+        tables_of = [
+            (reader.option("basePath", base) if base else reader).parquet(*uris)
+            for base, uris in by_base.items()
+        ]
+        return reduce(DataFrame.unionByName, tables_of).withColumn(MALFORMED_LINE, F.lit(None))
     form, names, folders = source.form, source.names, source.folder_names
-    texts, groups = (
-        source.settings.plain_columns,
-        parts_of(files, source.form, source.row_groups, source.whole),
-    )
+    texts = source.settings.plain_columns
+    groups = parts_of(files, form, source.row_groups, source.whole)
+    if span:
+        parts = [part for group in groups for part in group if span[0] <= part.start < span[1]]
+        groups = [[part] for part in parts]
     held = {file.uri: folder_columns(file.uri, source.settings.path) for file in files}
     order = [*source.schema.names, MALFORMED_LINE]
 

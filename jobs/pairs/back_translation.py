@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Self
 from pydantic import Field, model_validator
 from pyspark.sql import DataFrame
 
-from gaixie.jobs.corpus.settings import Origin, Uri
+from gaixie.jobs.corpus.input import Origin, Uri
 from gaixie.jobs.pairs.method import Candidate, FromSentences
 from gaixie.jobs.pairs.translation import CHINESE, Direction, Translating
 
 if TYPE_CHECKING:
-    from gaixie.jobs.pairs.build import Build
+    from gaixie.jobs.pairs.build import PairsBuild
 
 
 class ThereAndBack(FromSentences, Translating):
@@ -36,7 +36,7 @@ class ThereAndBack(FromSentences, Translating):
     def lineage(self) -> tuple[str | None, str | None]:
         return self.model, self.model_version or self.digests()
 
-    def make(self, build: Build, fit: DataFrame) -> DataFrame:
+    def make(self, build: PairsBuild, fit: DataFrame) -> DataFrame:
         return self.write(build, fit)
 
 

@@ -14,36 +14,37 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from math import ceil
-from typing import Any, Literal
+from typing import Literal
 
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from gaixie.jobs.corpus.accounts import escape_undecodable, observed, written_files
 from gaixie.jobs.corpus.files import check_apart
 from gaixie.jobs.corpus.inspection import SMALL_BYTES, find_inputs
-from gaixie.jobs.corpus.parquet import CHECKED, PARQUET, write_partitioned
+from gaixie.jobs.corpus.markers import STARTED, WORK, Markers
+from gaixie.jobs.corpus.parquet import read_table, write_partitioned, write_table
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.publish import held, now
 from gaixie.jobs.corpus.reading import InputFiles, line_fault
 from gaixie.jobs.corpus.session import begin_session
-from gaixie.jobs.corpus.steps import Steps
 from gaixie.jobs.pairs.groups import by_reason, judge_columns
 from gaixie.jobs.pairs.method import Method
 from gaixie.jobs.pairs.read import lines_entries, open_table, read_lines
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import NAME, PairsManifest
+from gaixie.udfs.storage.manifest import NAME, PairsManifest, RunInput
 from gaixie.udfs.storage.tables import MALFORMED_LINE
 
 TABLES: tuple[Literal["pairs", "quarantine", "clusters"], ...] = ("pairs", "quarantine", "clusters")
 """Tables that an output may hold; only the method cluster has the last one."""
+
+FIGURES = "figures.json"
+"""File of _work with the method's figures, so that a resumed building goes on counting."""
 
 TRIED = 100
 """Rows that a dry run builds from by default."""
@@ -70,19 +71,17 @@ def build_pairs(
     with begin_session("gaixie build_pairs", [output, *method.paths], small) as wait:
         method.check()
         spark = wait()
-    if _is_published(output, resume):
-        return 0
     with held(output, take_over) as lock, _cleared(output if dry_run else None):
         if not _is_published(output, resume):
-            build = Build(spark, name, method, limit, found, lock.check)
-            build.start(resume)
+            build = PairsBuild(spark, name, method, limit, lock.check)
+            build.start(found, lines, resume)
             build.judge()
             build.make()
             build.write_pairs()
             build.write_quarantine()
             build.publish()
             if dry_run:
-                for row in build.read(f"{output}/pairs").limit(3).collect():
+                for row in read_table(spark, f"{output}/pairs").limit(3).collect():
                     print(f"  {row.source}\n  -> {row.paraphrase}")
     if dry_run:
         print("nothing was written")
@@ -111,15 +110,13 @@ def _is_published(output: str, resume: bool) -> bool:
             print(f"{output}: already published: nothing to do")
             return True
         raise UserError(f"{output}: already published; use another --output")
-    for name in TABLES:
-        if storage.exists(f"{output}/{name}") and not storage.exists(
-            f"{output}/_work/started.json"
-        ):
+    for name in TABLES if not storage.exists(f"{output}/{WORK}/{STARTED}") else ():
+        if storage.exists(f"{output}/{name}"):
             raise UserError(f"{output}/{name}: not written by build_pairs; use another --output")
     return False
 
 
-class Build:
+class PairsBuild:
     """A building of pairs; its steps in the order in which build_pairs calls them."""
 
     def __init__(
@@ -128,32 +125,36 @@ class Build:
         name: str,
         method: Method,
         limit: int | None,
-        found: InputFiles | None,
-        check_lock: Any = lambda: None,
+        check_lock: Callable[[], None],
     ):
-        """found: the files of the table to read, or None if files of lines are read. check_lock:
-        raises if another process holds the output."""
+        """check_lock: raises if another process holds the output."""
         self.spark, self.name, self.method, self.limit = spark, name, method, limit
         self.check_lock = check_lock
         self.output = method.folder
-        self.work = f"{self.output}/_work"
-        self.steps = Steps(self.work)
+        self.work = f"{self.output}/{WORK}"
+        self.markers = Markers(self.work)
         self.figures: dict[str, int] = {}
         """The method's figures about its work, for the manifest."""
         self.started = time.monotonic()
-        if found:
-            self.rows, self.entries = open_table(spark, found)
-        else:
-            self.entries = lines_entries(method.lines)
 
-    def start(self, resume: bool) -> None:
-        """Deletes what a killed process left; with resume, everything except finished tables."""
+    def start(self, found: InputFiles | None, lines: list[RunInput], resume: bool) -> None:
+        """Opens the input, and deletes what a killed process left; with resume, everything except
+        finished tables.
+
+        found: the files of the table to read, or None if the files of lines are read.
+        """
+        self.entries = lines
+        if found:
+            self.rows, self.entries = open_table(self.spark, found)
         self.check_lock()
-        for name in ("pairs", "quarantine"):
-            storage.delete(f"{self.output}/{name}")
+        for name in TABLES:
+            if name != "clusters" or not resume:
+                storage.delete(f"{self.output}/{name}")
         inputs = [entry.model_dump() for entry in self.entries]
         deciding = self.method.deciding() | {"limit": self.limit, "inputs": inputs}
-        self.steps.start(deciding | {"method": self.name}, resume, self.output)
+        self.markers.start(deciding | {"method": self.name}, resume, self.output)
+        if storage.exists(f"{self.work}/{FIGURES}"):
+            self.figures |= storage.read_json(f"{self.work}/{FIGURES}")
 
     def keep(
         self, name: str, table: DataFrame, *counted: Observation, folder: str | None = None
@@ -168,18 +169,12 @@ class Build:
             self.check_lock()
             rows = Observation()
             with progress(self.spark, name, None):
-                watched = table.observe(rows, F.count(F.lit(1)).alias("rows"))
-                watched.write.options(**PARQUET).mode("overwrite").parquet(path)
+                write_table(table.observe(rows, F.count(F.lit(1)).alias("rows")), path)
             counts = [observed(observation) for observation in (*counted, rows)]
             return {key: value for some in counts for key, value in some.items()}
 
-        counts = self.steps.once(name, write)
-        return self.read(path, table.schema), counts
-
-    def read(self, path: str, schema: StructType | str | None = None) -> DataFrame:
-        """Reads Parquet files."""
-        reader = self.spark.read.options(**CHECKED)
-        return (reader.schema(schema) if schema else reader).parquet(path)
+        counts = self.markers.once(name, write)
+        return read_table(self.spark, path, schema=table.schema), counts
 
     def judge(self) -> None:
         """Reads the input once, and finds the items that can be in a pair."""
@@ -203,15 +198,18 @@ class Build:
 
         def write() -> dict[str, int]:
             count = 0
-            for number, table in enumerate(read_lines(self.method.lines)):
-                self.write_table(f"lines/{number:06d}.parquet", table)
+            files = [entry.listing[0].path for entry in self.entries]
+            named = dict(zip(self.method.lines, files, strict=True))
+            for number, table in enumerate(read_lines(named)):
+                self.check_lock()
+                storage.write_table(f"{path}/{number:06d}.parquet", table)
                 count += len(table)
             if not count:
                 raise UserError(f"{self.method.paths[0]}: no lines, expected at least one")
             return {"rows": count}
 
-        self.steps.once("lines", write)
-        return self.read(path)
+        self.markers.once("lines", write)
+        return read_table(self.spark, path)
 
     def make(self) -> None:
         """Lets the method make pairs of the items that are fit."""
@@ -235,8 +233,7 @@ class Build:
         self.check_lock()
         files = max(round(self._bytes("made") / (method.target_file_mb * 1e6)), 1)
         with progress(self.spark, "writing pairs", None):
-            spread = pairs.repartition(files, "group").write.options(**PARQUET)
-            spread.mode("overwrite").parquet(f"{self.output}/pairs")
+            write_table(pairs.repartition(files, "group"), f"{self.output}/pairs")
 
     def write_quarantine(self) -> None:
         """Writes the items in no pair, one folder for each reason."""
@@ -260,10 +257,10 @@ class Build:
 
     def publish(self) -> None:
         """Counts the written rows, closes the accounts, and writes the manifest."""
-        pairs, method = self.read(f"{self.output}/pairs"), self.method
+        pairs, method = read_table(self.spark, f"{self.output}/pairs"), self.method
         quarantine: Counter[str] = Counter()
         if storage.exists(f"{self.output}/quarantine"):
-            quarantine = by_reason(self.read(f"{self.output}/quarantine"))
+            quarantine = by_reason(read_table(self.spark, f"{self.output}/quarantine"))
         used, made = method.used(self, pairs).distinct().count(), pairs.count()
         self._check_accounts(used, made, quarantine)
         written = {n: written_files(self.spark, self.output, n) for n in TABLES}
@@ -315,12 +312,6 @@ class Build:
         print(f"{manifest.pairs:,} pairs in {manifest.groups:,} groups ({manifest.seconds:.0f} s)")
         print(f"pairs: {self.output}/pairs")
         print(f"manifest: {self.output}/{NAME}")
-
-    def write_table(self, name: str, table: Any) -> None:
-        """Writes an Arrow table to a Parquet file of _work; it appears complete or not at all."""
-        self.check_lock()
-        with storage.open_file(f"{self.work}/{name}", "wb") as file:
-            pq.write_table(table, file, compression="zstd")
 
     def _bytes(self, name: str) -> int:
         """Returns the size of a table of _work."""

@@ -23,18 +23,19 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
 import jinja2
+import pyarrow as pa
 import yaml
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pyspark.sql import DataFrame
 
-from gaixie.jobs.corpus.settings import Origin
+from gaixie.jobs.corpus.input import Origin
 from gaixie.jobs.pairs.answers import REFUSED, judged
 from gaixie.jobs.pairs.method import OVER_LIMIT, Candidate, FromSentences
-from gaixie.jobs.pairs.pieces import write_pieces
+from gaixie.jobs.pairs.pieces import settle, write_pieces
 from gaixie.udfs.command_line import UserError, missing_package
 
 if TYPE_CHECKING:
-    from gaixie.jobs.pairs.build import Build
+    from gaixie.jobs.pairs.build import PairsBuild
 
 GAVE_UP = "gave_up"
 """Reason: every attempt at a request failed."""
@@ -153,12 +154,15 @@ class Llm(FromSentences):
                 f"no API key: the environment variable {self.api_key_variable} is empty"
             )
 
-    def make(self, build: Build, fit: DataFrame) -> DataFrame:
+    def make(self, build: PairsBuild, fit: DataFrame) -> DataFrame:
         asking = Asking(self, build.figures)
-        open_pieces = OPEN_PIECES + self.concurrency // self.piece_sentences
+        at_once = OPEN_PIECES + self.concurrency // self.piece_sentences
+
+        def settled(rows: DataFrame) -> pa.Table:
+            return settle(rows.toArrow().to_pylist(), "source", asking.write, self)
+
         try:
-            size = self.piece_sentences
-            return write_pieces(build, fit, asking.write, size, on_driver=open_pieces)
+            return write_pieces(build, fit, settled, self.piece_sentences, at_once)
         finally:
             asking.threads.shutdown(wait=False, cancel_futures=True)
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 from pyspark.sql import DataFrame
 
-from gaixie.jobs.corpus.settings import Csv, Input, Origin, Uri
+from gaixie.jobs.corpus.input import Csv, Input, Origin, Uri
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.storage.settings import Options
 
 if TYPE_CHECKING:
-    from gaixie.jobs.pairs.build import Build
+    from gaixie.jobs.pairs.build import PairsBuild
 
 REPEATED = "repeated"
 """Reason: after normalisation it equals another item of its group."""
@@ -162,7 +162,7 @@ class Method(Options):
         """
         raise NotImplementedError
 
-    def make(self, build: Build, fit: DataFrame) -> DataFrame:
+    def make(self, build: PairsBuild, fit: DataFrame) -> DataFrame:
         """Returns pairs and leftovers, columns gaixie.jobs.pairs.groups.MADE.
 
         Every item is in a pair, or in one leftover. fit: the items that can be in a pair, with
@@ -170,7 +170,7 @@ class Method(Options):
         """
         raise NotImplementedError
 
-    def used(self, build: Build, pairs: DataFrame) -> DataFrame:
+    def used(self, build: PairsBuild, pairs: DataFrame) -> DataFrame:
         """Returns the items that are in pairs, in rows that may repeat."""
         raise NotImplementedError
 
@@ -188,5 +188,5 @@ class FromSentences(Method):
         columns = "source AS foreign", "source", "source AS paraphrase", "malformed_line"
         return rows.selectExpr(*columns)
 
-    def used(self, build: Build, pairs: DataFrame) -> DataFrame:
+    def used(self, build: PairsBuild, pairs: DataFrame) -> DataFrame:
         return pairs.select("group")

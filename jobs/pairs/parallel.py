@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Self
 from pydantic import model_validator
 from pyspark.sql import DataFrame
 
-from gaixie.jobs.corpus.settings import Uri
+from gaixie.jobs.corpus.input import Uri
 from gaixie.jobs.pairs.groups import make_groups
 from gaixie.jobs.pairs.method import REPEATED, Candidate, PairsInput
 from gaixie.jobs.pairs.translation import CHINESE, Direction, Translating
 from gaixie.udfs.text.normalise import normalise
 
 if TYPE_CHECKING:
-    from gaixie.jobs.pairs.build import Build
+    from gaixie.jobs.pairs.build import PairsBuild
 
 
 class Parallel(Translating):
@@ -99,12 +99,12 @@ class Parallel(Translating):
         foreign = f"CAST({foreign} AS STRING) AS foreign"
         return rows.selectExpr(foreign, "source", second, "malformed_line")
 
-    def make(self, build: Build, fit: DataFrame) -> DataFrame:
+    def make(self, build: PairsBuild, fit: DataFrame) -> DataFrame:
         if self.translator:
             return self.write(build, fit, "foreign")
         return make_groups(fit, self.pairs_of, alone=False)
 
-    def used(self, build: Build, pairs: DataFrame) -> DataFrame:
+    def used(self, build: PairsBuild, pairs: DataFrame) -> DataFrame:
         least, greatest = (f"{which}(source, paraphrase)" for which in ("least", "greatest"))
         return pairs.selectExpr("group", least, greatest)
 

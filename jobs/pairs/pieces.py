@@ -19,12 +19,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from gaixie.jobs.corpus.accounts import data_files
-from gaixie.jobs.corpus.parquet import PARQUET
+from gaixie.jobs.corpus.parquet import read_table, write_table
 from gaixie.jobs.corpus.progress import progress
-from gaixie.jobs.corpus.session import cores
-from gaixie.jobs.pairs.build import Build
+from gaixie.jobs.pairs.build import FIGURES, PairsBuild
 from gaixie.jobs.pairs.groups import MADE, MADE_ARROW, distinct_sentences, make_groups
 from gaixie.jobs.pairs.method import REPEATED, Candidate, Method
+from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.text.normalise import normalise, normalise_column
 from gaixie.udfs.text.validate import REASONS, quarantine_reasons
@@ -34,9 +34,6 @@ COPIED = "copied"
 
 TOGETHER = 64
 """Pieces whose sentences share a file."""
-
-MOST = 512
-"""Maximum pieces in progress at once: the driver has a thread for each."""
 
 SENTENCES = "reason string, source string, foreign string, group string, piece long, file int"
 
@@ -51,35 +48,27 @@ earlier candidate.
 
 
 def write_pieces(
-    build: Build,
+    build: PairsBuild,
     fit: DataFrame,
-    write: Write,
+    settled: Callable[[DataFrame], pa.Table],
     sentences: int,
-    reads: str = "source",
-    on_driver: int = 0,
+    at_once: int,
 ) -> DataFrame:
     """Returns columns MADE: what a model makes of all fit sentences.
 
-    write: loads the model at its first call in a process. sentences: approximate number in a
-    piece. reads: what the model gets, the sentence (source) or the foreign one that it belongs to.
-    on_driver: pieces that the driver writes at once; 0: the executors write, one on each core.
+    settled: makes a piece, as settle does, of rows source, foreign, group; see on_executors.
+    sentences: approximate number in a piece. at_once: pieces in progress, each with a thread of the
+    driver.
     """
     sizes = _cut(build, fit, sentences)
-    method = build.method
-    at_once = on_driver or min(cores(build.spark), MOST)
-
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = [row for batch in batches for row in batch.to_pylist()]
-        yield from settle(rows, reads, write, method).to_batches()
 
     def write_piece(number: int) -> int:
-        rows = build.read(f"{build.work}/sentences/file={number // TOGETHER}", SENTENCES)
-        rows = rows.where(F.col("piece") == number).select("source", "foreign", "group")
-        if on_driver:
-            made = settle(rows.toArrow().to_pylist(), reads, write, method)
-        else:
-            made = rows.coalesce(1).mapInArrow(work, MADE).toArrow().cast(MADE_ARROW)
-        build.write_table(f"pieces/{number:06d}.parquet", made)
+        file = f"{build.work}/sentences/file={number // TOGETHER}"
+        rows = read_table(build.spark, file, schema=SENTENCES)
+        made = settled(rows.where(F.col("piece") == number).select("source", "foreign", "group"))
+        build.check_lock()
+        storage.write_table(f"{build.work}/pieces/{number:06d}.parquet", made)
+        storage.write_json(f"{build.work}/{FIGURES}", {**build.figures})
         return sizes[number]
 
     files = data_files(f"{build.work}/pieces")  # not what a killed process left half written
@@ -95,14 +84,29 @@ def write_pieces(
             pool.shutdown(wait=False, cancel_futures=True)
             build.spark.sparkContext.cancelAllJobs()
             raise
-    repeated = build.read(f"{build.work}/sentences", SENTENCES).where("piece IS NULL")
+    repeated = read_table(build.spark, f"{build.work}/sentences", schema=SENTENCES)
+    repeated = repeated.where("piece IS NULL")
     repeated = repeated.drop("piece", "file").withColumn("dropped", F.lit(False))
     empty = build.spark.createDataFrame([], MADE)
-    written = build.read(f"{build.work}/pieces", MADE) if sizes else empty
+    pieces = f"{build.work}/pieces"
+    written = read_table(build.spark, pieces, schema=MADE) if sizes else empty
     return written.unionByName(repeated, allowMissingColumns=True)
 
 
-def _cut(build: Build, fit: DataFrame, sentences: int) -> dict[int, int]:
+def on_executors(write: Write, reads: str, method: Method) -> Callable[[DataFrame], pa.Table]:
+    """Returns a function that lets an executor settle the sentences of a piece.
+
+    write: loads the model at its first call in a process.
+    """
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = [row for batch in batches for row in batch.to_pylist()]
+        yield from settle(rows, reads, write, method).to_batches()
+
+    return lambda rows: rows.coalesce(1).mapInArrow(work, MADE).toArrow().cast(MADE_ARROW)
+
+
+def _cut(build: PairsBuild, fit: DataFrame, sentences: int) -> dict[int, int]:
     """Writes the sentences in order of their pieces; repeated sentences are in no piece.
 
     Returns the number of sentences of each piece that has any.
@@ -117,21 +121,22 @@ def _cut(build: Build, fit: DataFrame, sentences: int) -> dict[int, int]:
         file = F.coalesce(F.floor(F.col("piece") / TOGETHER), F.lit(-1)).cast("int")
         rows = rows.select("reason", "source", "foreign", "group", "piece", file.alias("file"))
         rows = rows.repartitionById(ceil(pieces / TOGETHER) + 1, F.col("file") + 1)
-        writer = rows.sortWithinPartitions("piece").write.options(**PARQUET).partitionBy("file")
         build.check_lock()
         with progress(build.spark, "cutting pieces", None):
-            writer.mode("overwrite").parquet(path)
+            write_table(rows.sortWithinPartitions("piece"), path, ["file"])
         return {"pieces": pieces}
 
-    build.steps.once("cut", cut)
-    rows = build.read(path, SENTENCES).where("piece IS NOT NULL").groupBy("piece").count()
+    build.markers.once("cut", cut)
+    rows = read_table(build.spark, path, schema=SENTENCES).where("piece IS NOT NULL")
+    rows = rows.groupBy("piece").count()
     return {row.piece: row["count"] for row in sorted(rows.collect())}
 
 
 def settle(rows: Sequence[Mapping[str, str]], reads: str, write: Write, method: Method) -> pa.Table:
     """Returns a finished piece, columns MADE: every row is in a pair, or listed once with a reason.
 
-    rows: source, foreign, group of each sentence. Raises RuntimeError for a sentence without a
+    rows: source, foreign, group of each sentence. reads: what the model gets, the sentence (source)
+    or the foreign one that it belongs to. Raises RuntimeError for a sentence without a
     candidate.
     """
     candidates, parameters = defaultdict(list), method.parameters()

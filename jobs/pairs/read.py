@@ -11,13 +11,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from gaixie.jobs.corpus.files import find_files
+from gaixie.jobs.corpus.accounts import input_entry
+from gaixie.jobs.corpus.files import find_files, shown
 from gaixie.jobs.corpus.inspection import inspect_inputs
 from gaixie.jobs.corpus.reading import InputFiles, read_files
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import InputFile, RunInput
-from gaixie.udfs.storage.storage import File
+from gaixie.udfs.storage.manifest import RunInput
 from gaixie.udfs.storage.tables import MALFORMED_LINE
 
 LINES = 200_000
@@ -36,17 +36,7 @@ def open_table(spark: SparkSession, found: InputFiles) -> tuple[DataFrame, list[
         text = F.col("paraphrase")
         parsed = F.when(text.startswith("["), F.from_json(text, "array<string>"))
         rows = rows.withColumn("paraphrase", F.coalesce(parsed, F.array(text)))
-    entry = _entry(table.settings.path, table.format, table.files)
-    return rows, [entry.model_copy(update={"left_out": table.left_out})]
-
-
-def _entry(path: str, kind: str, files: list[File]) -> RunInput:
-    listing = [
-        InputFile(path=f.uri, bytes=f.size, modified=f.modified.isoformat(timespec="milliseconds"))
-        for f in files
-    ]
-    size = sum(file.size for file in files)
-    return RunInput(path=path, format=kind, files=len(files), bytes=size, listing=listing)
+    return rows, [input_entry(table.settings.path, table.format, table.files, table.left_out)]
 
 
 def lines_entries(paths: dict[str, str]) -> list[RunInput]:
@@ -56,7 +46,7 @@ def lines_entries(paths: dict[str, str]) -> list[RunInput]:
         files, _ = find_files(path)
         if len(files) != 1:
             raise UserError(f"{path}: {len(files)} files, expected one with a sentence a line")
-        entries.append(_entry(path, "lines", files))
+        entries.append(input_entry(path, "lines", files))
     return entries
 
 
@@ -82,6 +72,6 @@ def read_lines(paths: dict[str, str]) -> Iterator[pa.Table]:
             if len({*counts.values()}) > 1:
                 short = min(counts, key=counts.__getitem__)
                 long = max(counts, key=counts.__getitem__)
-                more = f"but {paths[long]} has more"
-                raise UserError(f"{paths[short]}: {counts[short]:,} lines, {more}")
+                more = f"but {shown(paths[long])} has more"
+                raise UserError(f"{shown(paths[short])}: {counts[short]:,} lines, {more}")
             yield pa.table(table)

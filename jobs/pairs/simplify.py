@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from gaixie.jobs.corpus.settings import Uri
+from gaixie.jobs.corpus.input import Uri
 from gaixie.jobs.pairs.back_translation import ThereAndBack
 from gaixie.jobs.pairs.method import Candidate
 from gaixie.jobs.pairs.translation import CHINESE, Direction, Translation

@@ -20,8 +20,9 @@ from pyspark import SparkContext, SparkFiles
 from pyspark.sql import DataFrame
 from xxhash import xxh3_64_intdigest
 
+from gaixie.jobs.corpus.session import cores
 from gaixie.jobs.pairs.method import Candidate, Method
-from gaixie.jobs.pairs.pieces import write_pieces
+from gaixie.jobs.pairs.pieces import on_executors, write_pieces
 from gaixie.udfs import networks
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.meaning.pair_encoder import batches
@@ -29,7 +30,7 @@ from gaixie.udfs.storage.local_copy import fetch, remote
 from gaixie.udfs.text.normalise import normalise
 
 if TYPE_CHECKING:
-    from gaixie.jobs.pairs.build import Build
+    from gaixie.jobs.pairs.build import PairsBuild
 
 CHINESE = "zh"
 
@@ -46,6 +47,9 @@ WRONG_LANGUAGE = "wrong_language"
 _ROWS = Path(__file__).with_name("languages.tsv").read_text("utf-8").splitlines()
 SCRIPTS = dict(row.split("\t") for row in _ROWS[1:])
 """Scripts by ISO 639-1 code; a script is how its Unicode character names begin."""
+
+PIECES = 512
+"""Maximum pieces in progress at once."""
 
 CPU_TOKENS, GPU_TOKENS = 1024, 16_384
 """Tokens of a batch with padding, times beams."""
@@ -99,10 +103,12 @@ class Translating(Method):
         for direction in self.directions_of_models:
             direction.check()
 
-    def write(self, build: Build, fit: DataFrame, reads: str = "source") -> DataFrame:
-        """Lets the executors translate; see write_pieces."""
+    def write(self, build: PairsBuild, fit: DataFrame, reads: str = "source") -> DataFrame:
+        """Lets the executors translate, a piece on each core; reads: see settle."""
         share_models(build.spark.sparkContext, self.directions_of_models)
-        return write_pieces(build, fit, self.candidates, self.piece_sentences, reads)
+        settled = on_executors(self.candidates, reads, self)
+        at_once = min(cores(build.spark), PIECES)
+        return write_pieces(build, fit, settled, self.piece_sentences, at_once)
 
     def candidates(self, sentences: Sequence[str]) -> Iterable[Candidate]:
         """Yields candidates of each sentence."""

@@ -26,7 +26,7 @@ from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.splitmix import GOLDEN, mix
 
 if TYPE_CHECKING:
-    from gaixie.jobs.pairs.build import Build
+    from gaixie.jobs.pairs.build import PairsBuild
 
 COMPARED = 2_000
 """Maximum versions of a sentence that are paired with each other: some two million pairs."""
@@ -51,10 +51,10 @@ class Versions(Method):
         rows = rows.selectExpr("source AS foreign", f"{version} AS source", "malformed_line")
         return rows.selectExpr("foreign", "source", "source AS paraphrase", "malformed_line")
 
-    def make(self, build: Build, fit: DataFrame) -> DataFrame:
+    def make(self, build: PairsBuild, fit: DataFrame) -> DataFrame:
         return make_groups(fit, self.pairs_of)
 
-    def used(self, build: Build, pairs: DataFrame) -> DataFrame:
+    def used(self, build: PairsBuild, pairs: DataFrame) -> DataFrame:
         return pairs.selectExpr("group", "explode(array(source, paraphrase))")
 
     def pairs_of(self, members: list[tuple[str, str]]) -> Iterator[Candidate]:

@@ -15,11 +15,11 @@ import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from gaixie.jobs.corpus.input import LICENSE
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.publish import now
 from gaixie.jobs.corpus.reporting import print_table
 from gaixie.jobs.corpus.session import set_shuffle_partitions, start_session
-from gaixie.jobs.corpus.settings import LICENSE
 from gaixie.jobs.releases import rows, store
 from gaixie.jobs.releases.card import card
 from gaixie.jobs.releases.croissant import croissant
@@ -40,12 +40,12 @@ ROWS_PER_PARTITION = 1_000_000
 LICENCES = 100
 """Maximum licences of inputs that are looked at: a licence may be any text."""
 
-Pairs = Counter[tuple[str, int]]
+Counts = Counter[tuple[str, int]]
 """Counts pairs by origin and stage."""
 
 
 @dataclass(frozen=True)
-class Build:
+class ReleaseBuild:
     """One release in the making."""
 
     spark: SparkSession
@@ -54,7 +54,7 @@ class Build:
     folder: str
 
     @property
-    def in_runs(self) -> Pairs:
+    def in_runs(self) -> Counts:
         return sum((run.rows for run in self.runs), Counter())
 
     @property
@@ -72,7 +72,7 @@ class Build:
         request = self.request
         return rows.read_runs(self.spark, self.runs, request.stages, request.keep_columns)
 
-    def shards(self, expected: Pairs) -> dict[tuple[str, int], int]:
+    def shards(self, expected: Counts) -> dict[tuple[str, int], int]:
         """Returns the number of files of each (split, stage)."""
         size = sum(run.bytes_per_row * run.rows.total() for run in self.runs)
         each = size / self.in_runs.total()
@@ -84,7 +84,7 @@ def release(request: ReleaseRequest) -> None:
     runs = _check(request)
     spark = start_session("gaixie release_dataset", [storage.spark_uri(request.root)])
     folder = storage.join(store.folder_of(request.root, request.version), f"build-{token_hex(4)}")
-    build = Build(spark, request, runs, folder)
+    build = ReleaseBuild(spark, request, runs, folder)
     licences = _check_licences(build)
     try:
         if not request.dry_run:  # a root without write permission must fail before the work
@@ -122,7 +122,7 @@ def _check(request: ReleaseRequest) -> list[rows.SourceRun]:
     return runs
 
 
-def _check_licences(build: Build) -> list[str]:
+def _check_licences(build: ReleaseBuild) -> list[str]:
     """Returns the licences that the pairs' inputs declare. Raises UserError if one is not the
     release's, and no note says why."""
     if LICENSE not in rows.lineage_of(build.runs):
@@ -139,11 +139,11 @@ def _check_licences(build: Build) -> list[str]:
     return licences
 
 
-def count_duplicates(build: Build) -> Pairs:
+def count_duplicates(build: ReleaseBuild) -> Counts:
     """Counts the rows whose pair an earlier run has; a single run has each pair once."""
     in_runs = build.in_runs.total()
     set_shuffle_partitions(build.spark, in_runs // ROWS_PER_PARTITION)
-    duplicates: Pairs = Counter()
+    duplicates: Counts = Counter()
     if sum(bool(run.rows) for run in build.runs) > 1:
         with progress(build.spark, "finding duplicates", in_runs):
             counts = rows.find_duplicates(build.pairs()).groupBy("origin", "stage").count()
@@ -151,7 +151,7 @@ def count_duplicates(build: Build) -> Pairs:
     return duplicates
 
 
-def write_data(build: Build, duplicates: Pairs) -> dict[str, str]:
+def write_data(build: ReleaseBuild, duplicates: Counts) -> dict[str, str]:
     """Writes the shards, and returns the types of their columns."""
     pairs, settings = build.pairs(), build.request.settings
     if duplicates:
@@ -171,7 +171,7 @@ def write_data(build: Build, duplicates: Pairs) -> dict[str, str]:
     return {field.name: field.dataType.simpleString() for field in pairs.drop("split").schema}
 
 
-def count_written(build: Build, duplicates: Pairs) -> pd.DataFrame:
+def count_written(build: ReleaseBuild, duplicates: Counts) -> pd.DataFrame:
     """Counts the written rows; see gaixie.jobs.releases.verify.count_pairs.
 
     Raises RuntimeError unless the runs' rows equal those written plus the duplicates.
@@ -190,10 +190,10 @@ def count_written(build: Build, duplicates: Pairs) -> pd.DataFrame:
 
 
 def describe(
-    build: Build,
+    build: ReleaseBuild,
     kinds: dict[str, str],
     counts: pd.DataFrame,
-    duplicates: Pairs,
+    duplicates: Counts,
     licences: Sequence[str],
 ) -> ReleaseManifest:
     """Writes the cards, and returns the manifest with all files."""
@@ -217,7 +217,7 @@ def describe(
 
 
 def _manifest(
-    build: Build, kinds: dict[str, str], counts: pd.DataFrame, duplicates: Pairs
+    build: ReleaseBuild, kinds: dict[str, str], counts: pd.DataFrame, duplicates: Counts
 ) -> ReleaseManifest:
     """Returns the manifest without its files."""
     request, in_runs = build.request, build.in_runs
@@ -266,7 +266,7 @@ def _manifest(
     )
 
 
-def publish(build: Build, manifest: ReleaseManifest, duplicates: Pairs) -> None:
+def publish(build: ReleaseBuild, manifest: ReleaseManifest, duplicates: Counts) -> None:
     """Creates the manifest, which makes the release exist; of several processes, only one can.
 
     If the store never answers, the manifest may exist: then the build folder stays.
@@ -295,7 +295,7 @@ def publish(build: Build, manifest: ReleaseManifest, duplicates: Pairs) -> None:
         print(f"{store.latest_of(root)}: {manifest.version}")
 
 
-def _print_dry_run(build: Build, duplicates: Pairs) -> None:
+def _print_dry_run(build: ReleaseBuild, duplicates: Counts) -> None:
     """Prints what would be released."""
     _print_counts(build, duplicates)
     for (split, stage), files in build.shards(build.in_runs - duplicates).items():
@@ -306,7 +306,7 @@ def _print_dry_run(build: Build, duplicates: Pairs) -> None:
     print(f"would publish {path}; dry run: nothing was written")
 
 
-def _print_counts(build: Build, duplicates: Pairs) -> None:
+def _print_counts(build: ReleaseBuild, duplicates: Counts) -> None:
     """Prints the pairs to release by origin and stage, and the number of duplicates."""
     stages, in_runs = build.request.stages, build.in_runs
     table = []

@@ -25,7 +25,7 @@ from pyspark.sql.types import (
 )
 
 from gaixie.jobs.corpus.accounts import digests
-from gaixie.jobs.corpus.parquet import CHECKED, write_partitioned
+from gaixie.jobs.corpus.parquet import read_table, write_partitioned
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
@@ -152,26 +152,22 @@ def read_runs(
     """Reads the chosen stages: COLUMNS, keep, lineage_of the runs, and the run's number in run."""
     parts: list[DataFrame] = []
     types: dict[str, tuple[DataType, str]] = {}
+    names = lineage_of(runs)
     for number, run in enumerate(runs):
         if not run.rows:
             continue
-        folder = storage.spark_uri(storage.join(run.folder, "scored"))
-        schema = COLUMNS
-        if keep:
-            extra = {field.name: field for field in spark.read.parquet(folder).schema}
-            schema = StructType([*COLUMNS, *[extra[name] for name in keep]])
-            for name in keep:
-                first_type, first_run = types.setdefault(name, (extra[name].dataType, run.run_id))
-                if first_type != extra[name].dataType:
-                    raise UserError(
-                        f"--keep-columns {name}: {first_type.simpleString()} in run "
-                        f"'{first_run}', {extra[name].dataType.simpleString()} in '{run.run_id}'"
-                    )
-        lineage = [StructField(name, StringType()) for name in lineage_of(runs)]
-        schema = StructType([*schema, *lineage])  # null if a run has no such column
-        read = spark.read.options(**CHECKED).schema(schema)
-        rows = read.parquet(folder).where(F.col("stage").isin(*stages))
-        parts.append(rows.withColumn(RUN, F.lit(number)))
+        folder = storage.join(run.folder, "scored")
+        extra = read_table(spark, folder).schema if keep else StructType()
+        for name in keep:
+            kind, first = types.setdefault(name, (extra[name].dataType, run.run_id))
+            if kind != extra[name].dataType:
+                both = f"{kind.simpleString()} in run '{first}', {extra[name].dataType}"
+                raise UserError(f"--keep-columns {name}: {both} in '{run.run_id}'")
+        own = [StructField(name, StringType()) for name in names if name in run.lineage]
+        schema = StructType([*COLUMNS, *(extra[name] for name in keep), *own])
+        rows = read_table(spark, folder, schema=schema).where(F.col("stage").isin(*stages))
+        lacking = {name: F.lit(None).cast("string") for name in names if name not in run.lineage}
+        parts.append(rows.withColumns(lacking | {RUN: F.lit(number)}))
     return reduce(DataFrame.unionByName, parts)
 
 
@@ -267,17 +263,16 @@ def write_shards(
     """
     write_partitioned(
         rows.withColumn("subset", F.concat(F.lit("stage-"), F.col("stage").cast("string"))),
-        storage.spark_uri(folder),
+        folder,
         ("split", "subset"),
         {(split, f"stage-{stage}"): files for (split, stage), files in shards.items()},
         spread_by=F.xxhash64(F.lit("file"), F.lit(seed), "pair_id"),
         order=(F.xxhash64(F.lit("order"), F.lit(seed), "pair_id"), "pair_id"),
-        marker=False,  # a release holds only what its manifest lists
     )
 
 
 def read_release(spark: SparkSession, folder: str, schema: StructType = COLUMNS) -> DataFrame:
     """Reads a build folder's data, with the split and subset of its folders."""
     fields = [StructField(name, StringType()) for name in ("split", "subset")]
-    path = storage.spark_uri(storage.join(folder, "data"))
-    return spark.read.schema(StructType([*schema, *fields])).parquet(path)
+    path = storage.join(folder, "data")
+    return read_table(spark, path, schema=StructType([*schema, *fields]))

@@ -13,8 +13,8 @@ from pyspark.sql.types import StructType
 
 from gaixie.jobs.corpus.accounts import close_accounts, input_entry, written_counts, written_files
 from gaixie.jobs.corpus.publish import now
+from gaixie.jobs.scoring.cut_points import Cells, CutPoints, bins_of
 from gaixie.jobs.scoring.job import Job
-from gaixie.jobs.scoring.stages import Cells, Stages, bins_of
 from gaixie.udfs.spscore import JUDGEMENTS
 from gaixie.udfs.spscore.stages import SCORE_BINS, STAGES, quantile
 from gaixie.udfs.storage import storage
@@ -32,7 +32,7 @@ def account(
     job: Job,
     read: Counter[str],
     left_out: Cells,
-    stages: Stages,
+    stages: CutPoints,
     schemas: Mapping[Literal["scored", "quarantine"], StructType],
     earlier_runs: Sequence[str],
 ) -> RunManifest:
@@ -64,7 +64,10 @@ def account(
         signature=job.scorer.signature,
         settings=job.settings.model_dump(),
         limit=job.limit,
-        inputs=[input_entry(source) for source in job.inputs],
+        inputs=[
+            input_entry(one.settings.path, one.format, one.files, one.left_out)
+            for one in job.inputs
+        ],
         rows={
             origin: RunRows(
                 read=rows,

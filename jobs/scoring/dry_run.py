@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 
-from gaixie.jobs.corpus.beside import interruptible
 from gaixie.jobs.corpus.reading import read_files
 from gaixie.jobs.corpus.reporting import print_table
 from gaixie.jobs.scoring.job import Job
@@ -27,7 +26,7 @@ def dry_run(job: Job) -> None:
         print(f"{source.settings.path}: {len(source.files)} {source.format} files, {size:,.1f} MB")
         rows = read_files(job.spark, source, source.files).limit(SAMPLE)
         scored = scored_rows(rows, job.score).select("origin", "reason", "spscore", *JUDGEMENTS)
-        _print_sample(interruptible(scored.toArrow).to_pandas())
+        _print_sample(pd.DataFrame(scored.collect(), columns=scored.columns))
     print(f"signature: {job.scorer.signature}")
     print(f"would write {job.folder}; dry run: nothing was written")
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
-from gaixie.jobs.corpus.settings import Input
+from gaixie.jobs.corpus.input import Input
+from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.udfs.storage.manifest import RunManifest
 from gaixie.udfs.storage.storage import File
 
@@ -16,15 +17,19 @@ Seen = tuple[str, int, str, str]
 """A file's URI, bytes and time, and how it was read."""
 
 
-def files_of(runs: Sequence[RunManifest]) -> set[Seen]:
-    """Returns the files that runs have scored whole."""
-    return {seen for run in runs if run.limit is None for seen in _files_of(run)}
+def unseen_by(
+    runs: Sequence[RunManifest], settings: ScoreSettings
+) -> Callable[[Input, File], bool]:
+    """Returns a function that tells whether none of the runs has scored a file of an input whole,
+    as the settings say."""
+    seen = {one for run in runs if run.limit is None for one in _files_of(run)}
+    limits = (settings.min_characters, settings.max_characters)
 
+    def is_new(source: Input, file: File) -> bool:
+        time = file.modified.isoformat(timespec="milliseconds")
+        return (file.uri, file.size, time, _reading(source, limits)) not in seen
 
-def seen_as(source: Input, file: File, limits: Sequence[Any]) -> Seen:
-    """Returns how files_of names a file. limits: minimum and maximum characters of a sentence."""
-    time = file.modified.isoformat(timespec="milliseconds")
-    return file.uri, file.size, time, _reading(source, limits)
+    return is_new
 
 
 def _files_of(run: RunManifest) -> list[Seen]:

@@ -1,5 +1,4 @@
-"""Prepares a scoring run: takes its lock, starts Spark, finds the inputs. steps.py does the
-rest."""
+"""Begins a scoring run: takes its lock, starts Spark, finds the inputs. steps.py does the rest."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ import json
 from contextlib import nullcontext
 from datetime import UTC, datetime
 
-from gaixie.jobs.corpus.inspection import SMALL_BYTES, find_inputs
+from gaixie.jobs.corpus.inspection import SMALL_BYTES, find_inputs, inspect_inputs
 from gaixie.jobs.corpus.publish import held, read_runs
 from gaixie.jobs.corpus.session import begin_session
 from gaixie.jobs.scoring.settings import ScoreSettings
@@ -39,22 +38,26 @@ def score_corpus(
         uris = [folder, *(source.path for source in settings.inputs)]
         small = sum(file.size for source in inputs for file in source.files) < SMALL_BYTES
         with begin_session("gaixie score_corpus", uris, small) as wait:
-            from gaixie.jobs.scoring import steps  # while Java starts
+            from gaixie.jobs.scoring.dry_run import dry_run as show  # while Java starts
+            from gaixie.jobs.scoring.job import Job, load_scorer
+            from gaixie.jobs.scoring.new_only import unseen_by
+            from gaixie.jobs.scoring.steps import score_inputs
 
-            scorer = steps.load_scorer(settings)
+            scorer = load_scorer(settings)
             spark = wait()
         runs = read_runs(output, cleaned=True) if settings.new_only else []
         runs = [run for run in runs if run.signature == scorer.signature]
-        inputs = steps.check_inputs(spark, inputs, settings, runs)
+        wanted = unseen_by(runs, settings) if settings.new_only else None
+        inputs = inspect_inputs(spark, inputs, wanted)
         if not any(source.files for source in inputs):
             print(f"nothing new to score: run '{run_id}' was not created")
             return
         check_lock = lock.check if lock else lambda: None
-        job = steps.Job(spark, settings, scorer, inputs, run_id, folder, limit, check_lock)
+        job = Job(spark, settings, scorer, inputs, run_id, folder, limit, check_lock)
         if dry_run:
-            steps.dry_run(job)
+            show(job)
         else:
-            steps.run(job, resume, [run.run_id for run in runs])
+            score_inputs(job, resume, [run.run_id for run in runs])
 
 
 def _is_published(folder: str, settings: ScoreSettings, resume: bool) -> bool:

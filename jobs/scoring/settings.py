@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from gaixie.jobs.corpus.settings import Csv, Input, Origin, Uri
+from gaixie.jobs.corpus.input import Csv, Input, Origin, Uri
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS, TIER_NAMES
 from gaixie.udfs.spscore.stages import DEFAULT_MIN_MEANING, DEFAULT_QUANTILES, ORIGINS

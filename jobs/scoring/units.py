@@ -1,7 +1,8 @@
-"""Scores a run unit by unit: some files of one input, which --resume does not score again.
+"""Scores a run unit by unit: some files of one input, or part of one, which --resume does not
+score again.
 
-RUN/_work/unit-00000/fit=…/*.parquet    the rows of a unit: scored, or with a reason why not
-RUN/_work/unit-00000.json               what went in and what came out; written last
+RUN/_work/_unit=0/fit=…/*.parquet    the rows of a unit: scored, or with a reason why not
+RUN/_work/unit-00000.json            what went in and what came out; written last
 """
 
 from __future__ import annotations
@@ -9,43 +10,45 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
+from math import ceil
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from gaixie.jobs.corpus.accounts import data_files
-from gaixie.jobs.corpus.parquet import CHECKED, PARQUET
+from gaixie.jobs.corpus.markers import WORK, Markers
+from gaixie.jobs.corpus.parquet import read_table, write_table
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.reading import (
     NO_ORIGIN,
     InputFiles,
+    Span,
     blaming,
     column,
     line_fault,
     read_files,
 )
 from gaixie.jobs.corpus.session import cores
-from gaixie.jobs.corpus.steps import Steps
 from gaixie.jobs.scoring.job import Job
 from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.spscore.stages import ORIGINS
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.storage import File
+from gaixie.udfs.storage.storage import File, spark_uri
 from gaixie.udfs.text.validate import MALFORMED, REASONS
-
-WORK = "_work"
 
 UNIT_MB, UNIT_MB_A_CORE = 2048, 48
 """Input of a unit in MB, and its minimum for each core, so that a large cluster gets enough
 tasks."""
+
+MOST_UNITS = 1 << 16
 
 SPREAD_BYTES = 4_000_000
 """Input from which rows are spread over the cores if the files cannot be read in enough parts."""
@@ -53,34 +56,49 @@ SPREAD_BYTES = 4_000_000
 
 @dataclass(frozen=True)
 class Unit:
-    """Some files of one input, scored and stored together."""
+    """Some files of one input, or a span of one file, scored and stored together."""
 
     number: int
     input: InputFiles
     files: list[File]
+    span: Span | None = None
 
     @property
     def name(self) -> str:
         return f"unit-{self.number:05d}"
 
     @property
+    def folder(self) -> str:
+        """Returns the folder of its rows, below the run's."""
+        return f"{WORK}/_unit={self.number}"
+
+    @property
     def rows(self) -> int | None:
         """Returns the rows of the files; None if their footers do not say."""
         counts = [self.input.rows.get(file.uri) for file in self.files]
-        return None if None in counts else sum(filter(None, counts))
+        return None if self.span or None in counts else sum(filter(None, counts))
 
 
 def divide(inputs: list[InputFiles], unit_mb: float) -> list[Unit]:
-    """Divides the inputs into units: neighbouring files up to a size, at least one file each."""
+    """Divides the inputs into units: neighbouring files up to a size, or spans of a larger file.
+
+    Raises UserError for more units than MOST_UNITS.
+    """
     units: list[Unit] = []
+    most = unit_mb * 1e6
     for source in inputs:
-        size = unit_mb * 1e6  # so that each input begins a unit
+        size = most  # so that each input begins a unit
         for file in source.files:
+            spans = source.spans(file, ceil(file.size / most))
             size += file.size
-            if size > unit_mb * 1e6:
-                units.append(Unit(len(units), source, []))
+            if size > most or len(spans) > 1:
+                units += [Unit(len(units) + k, source, [], span) for k, span in enumerate(spans)]
                 size = file.size
-            units[-1].files.append(file)
+            for unit in units[-len(spans) :]:
+                unit.files.append(file)
+    if len(units) > MOST_UNITS:
+        fault = f"{len(units):,} units, at most {MOST_UNITS:,}: give a larger one"
+        raise UserError(f"--unit-mb {unit_mb:g}: {fault}")
     return units
 
 
@@ -88,9 +106,9 @@ def divide(inputs: list[InputFiles], unit_mb: float) -> list[Unit]:
 class ScoredUnits:
     """The rows of all units, once they are scored."""
 
-    spark: SparkSession
-    schemas: dict[str, StructType]
-    """Schemas of the units, by folder."""
+    job: Job
+    folders: dict[str, list[str]]
+    """Folders of the units, by their schema in JSON."""
     read: Counter[str]
     """Rows read, by origin."""
     unfit: Counter[str]
@@ -99,17 +117,24 @@ class ScoredUnits:
     def rows(self, fit: bool) -> DataFrame:
         """Reads the rows that are fit, or those that are not: the columns of scored_rows, and
         row_key, which is unique and stable."""
-        reader = self.spark.read.options(**CHECKED)
+        base = spark_uri(self.job.path(WORK))
         parts = [
-            reader.schema(schema).parquet(folder).where(F.col("fit") == fit)
-            for folder, schema in self.schemas.items()
+            read_table(
+                self.job.spark,
+                *folders,
+                schema=StructType.fromJson(json.loads(schema)),
+                basePath=base,
+            ).where(F.col("fit") == fit)
+            for schema, folders in self.folders.items()
         ]
-        return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
+        rows = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
+        return rows.drop("_unit")
 
     @cached_property
     def sizes(self) -> list[int]:
         """Returns the bytes of each file of the units."""
-        return [file.size for folder in self.schemas for file in data_files(folder)]
+        folders = [folder for some in self.folders.values() for folder in some]
+        return [file.size for folder in folders for file in data_files(folder)]
 
     def bytes_per_row(self) -> float:
         return sum(self.sizes) / max(self.read.total(), 1)
@@ -128,9 +153,9 @@ def score_units(job: Job, resume: bool) -> ScoredUnits:
         say(
             f"{len(finished)} finished units of run '{job.run_id}' are deleted; --resume keeps them"
         )
-    steps = Steps(job.path(WORK))
-    steps.start(_deciding(job), resume, f"run '{job.run_id}'", by_step=True)
-    scored = ScoredUnits(job.spark, {}, Counter(), Counter())
+    markers = Markers(job.path(WORK))
+    markers.start(_deciding(job), resume, f"run '{job.run_id}'", by_part=True)
+    scored = ScoredUnits(job, defaultdict(list), Counter(), Counter())
     for unit in units:
         job.check_lock()
         left = None if job.limit is None else job.limit - scored.read.total()
@@ -138,12 +163,12 @@ def score_units(job: Job, resume: bool) -> ScoredUnits:
             break
         title = f"scoring unit {unit.number + 1} of {len(units)}"
         work = partial(_score_unit, job, unit, title, left)
-        done = steps.once(unit.name, work, _fingerprint(job, unit, left))
+        done = markers.once(unit.name, work, _fingerprint(job, unit, left))
         scored.read.update(done["rows"])
         scored.unfit.update(done["unfit"])
-        scored.schemas[job.path(f"{WORK}/{unit.name}")] = StructType.fromJson(done["schema"])
+        scored.folders[json.dumps(done["schema"])].append(job.path(unit.folder))
     if not scored.read.total():
-        job.delete(WORK)
+        markers.clear()
         raise UserError(f"{job.settings.inputs[0].path}: no rows, expected at least one")
     return scored
 
@@ -155,21 +180,29 @@ def _score_unit(job: Job, unit: Unit, title: str, limit: int | None) -> dict[str
     """
 
     read, unfit = Observation(), Observation()
-    rows = _spread(job, unit, read_files(job.spark, unit.input, unit.files), limit)
+    rows = read_files(job.spark, unit.input, unit.files, unit.span)
+    rows = _spread(job, unit, rows, limit)
     rows = rows.observe(read, *_counts_by("origin", (*ORIGINS, NO_ORIGIN)))
-    row_key = F.lit(unit.number << 53) + F.monotonically_increasing_id()
-    scored = scored_rows(rows, job.score).withColumn("row_key", row_key)
+    scored = scored_rows(rows, job.score).withColumn("row_key", row_key(unit.number))
     scored = scored.observe(unfit, *_counts_by("reason", (*REASONS, MALFORMED)))
     with blaming(unit.files, unit.input.form), progress(job.spark, title, unit.rows):
-        writer = scored.write.options(**PARQUET).partitionBy("fit").mode("overwrite")
-        writer.parquet(job.path(f"{WORK}/{unit.name}"))
+        write_table(scored, job.path(unit.folder), ["fit"])
     counts = {"rows": +Counter(read.get), "unfit": +Counter(unfit.get)}
     return counts | {"schema": scored.schema.jsonValue()}
 
 
+def row_key(unit: int) -> Column:
+    """Returns a number of each row, unique in the run: 16 bits for the unit, 17 for the task, 30
+    for the row in it."""
+    task = F.shiftleft(F.spark_partition_id().cast("long"), 30)
+    return F.lit(unit << 47) + task + F.monotonically_increasing_id() % F.lit(1 << 33)
+
+
 def _spread(job: Job, unit: Unit, rows: DataFrame, limit: int | None) -> DataFrame:
     """Limits the rows, and spreads them over the cores if the files are too few or too large."""
-    parts = unit.input.pieces(unit.files)
+    parts = sum(map(unit.input.pieces, unit.files))
+    if unit.span:
+        parts = (unit.span[1] - unit.span[0]) // unit.input.piece_length
     if limit is not None:
         rows, parts = rows.limit(limit), 1
     if parts < 2 * cores(job.spark) and sum(file.size for file in unit.files) > SPREAD_BYTES:
@@ -197,6 +230,7 @@ def _fingerprint(job: Job, unit: Unit, left: int | None) -> str:
     files = [[f.uri, f.size, round(f.modified.timestamp() * 1000)] for f in unit.files]
     parts = {
         "files": files,
+        "span": unit.span,
         "input": unit.input.settings.model_dump(),
         "signature": job.scorer.signature,
         "characters": [job.settings.min_characters, job.settings.max_characters],

@@ -19,8 +19,8 @@ from gaixie.jobs.corpus.parquet import write_partitioned, write_unshuffled
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.reading import column
 from gaixie.jobs.corpus.session import cores
+from gaixie.jobs.scoring.cut_points import CutPoints
 from gaixie.jobs.scoring.job import Job
-from gaixie.jobs.scoring.stages import Stages
 from gaixie.jobs.scoring.units import ScoredUnits
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spark import stage_column
@@ -35,7 +35,7 @@ MIN_UNSHUFFLED = 256e6
 uneven files."""
 
 
-def write_scored(job: Job, units: ScoredUnits, pairs: DataFrame, stages: Stages) -> StructType:
+def write_scored(job: Job, units: ScoredUnits, pairs: DataFrame, stages: CutPoints) -> StructType:
     """Writes the distinct pairs, one folder for each origin and stage; returns their schema."""
     pairs = pairs.withColumn("stage", stage_column(stages.cuts, stages.min_meaning))
     extra = [column(name) for name in job.extra_columns]

@@ -16,7 +16,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from gaixie.jobs.corpus.beside import interruptible
 from gaixie.jobs.corpus.files import find_files, shown
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.publish import now
@@ -145,7 +144,7 @@ def build_vocabulary(
     started = time.monotonic()
     shown_as = "segmenting and tagging"
     with progress(counted.sparkSession, shown_as, None), blaming([], Form("txt")):
-        tagged = interruptible(counted.toArrow).to_pandas()
+        tagged = pd.DataFrame(counted.collect(), columns=counted.columns)
     if tagged.empty:
         raise UserError(f"{path}: no words, expected at least one sentence")
     tag_set = tag_set_of(spec if segmenter else "gold", tagged["tag"].unique())

@@ -12,15 +12,12 @@ from gaixie.udfs.networks import model_signature
 pytestmark = pytest.mark.torch
 
 
-def test_back_translation(spark, translator, tmp_path, capsys):
+def test_back_translation(spark, translator, tmp_path):
     unknown = "此外一个词也没有学过的句子应当进到隔离区里面去，它太长了。" * 9
     lines = [text for text, _, _ in CORPUS] + [unknown, CORPUS[0][0]]
     (tmp_path / "zh.tsv").write_text("\n".join(["text", *lines]), "utf-8")
     line = ["back-translation", "--input", str(tmp_path / "zh.tsv"), "--model", str(translator)]
     line += ["--pivot", "en", "--piece-sentences", "4", "--output", str(tmp_path / "p")]
-    assert main([*line, "--dry-run"]) == 0
-    assert CORPUS[0][2] in capsys.readouterr().out
-    assert not (tmp_path / "p").exists()
     assert main(line) == 0
     pairs, told = table(tmp_path / "p", "pairs"), manifest(tmp_path / "p")
     assert {*zip(pairs.source, pairs.paraphrase, strict=True)} == {(a, b) for a, _, b in CORPUS}

@@ -49,6 +49,7 @@ ROWS = [
     ("too_short", "今天真冷啊。", B),
     ("too_short", A, "一二三四五六七八九十一二三四"),
     ("too_long", A, "长" * 1001),
+    ("too_long", A * 2_000, B),
     ("no_han", "The bakery on the corner opens at six.", B),
     ("no_han", A, "ひらがなとカタカナだけのぶんしょうです。"),
     ("identical", A, A),
@@ -71,6 +72,7 @@ def quarantined(score, tmp_path_factory):
             "source": utf8_unchecked(texts[1]),
             "paraphrase": utf8_unchecked(texts[2]),
             "row": pa.array(range(len(ROWS))),
+            "pair_id": pa.array([f"mine {n}" for n in range(len(ROWS))]),
         }
     )
     path = write_parquet(folder / "rows.parquet", table)
@@ -93,7 +95,7 @@ def test_each_row_goes_to_quarantine_under_its_reason(quarantined):
         "null": 2,
         "empty": 2,
         "too_short": 2,
-        "too_long": 1,
+        "too_long": 2,
         "no_han": 2,
         "identical": 2,
         "undecodable": 2,
@@ -102,56 +104,44 @@ def test_each_row_goes_to_quarantine_under_its_reason(quarantined):
 
 def test_quarantine_keeps_the_texts(quarantined):
     rows = quarantined.quarantine.set_index("row")
-    assert rows.loc[9, "source"] == rows.loc[9, "paraphrase"] == A
+    assert rows.loc[10, "source"] == rows.loc[10, "paraphrase"] == A
     assert rows.loc[0, "source"] is None
     assert rows.loc[6, "paraphrase"] == "长" * 1001
-    assert rows.loc[11, "paraphrase"] == r"火势从三楼的一间厨\xe6\x88开始蔓延，消防员赶到现场。"
+    assert rows.loc[12, "paraphrase"] == r"火势从三楼的一间厨\xe6\x88开始蔓延，消防员赶到现场。"
     assert set(rows["origin"]) == {"llm"}
 
 
-def test_undecodable_bytes_in_text_files(score, tmp_path):
-    write_text(tmp_path / "in" / "a.csv", "source,paraphrase", f"{A},{B}")
-    with open(tmp_path / "in" / "a.csv", "ab") as file:
-        file.write(A.encode() + b"," + BROKEN + b"\n")
-    line = json.dumps({"source": A, "paraphrase": "X"}, ensure_ascii=False).encode()
-    good = line.replace(b"X", B.encode())
-    write_text(tmp_path / "b.jsonl", good + b"\n", line.replace(b"X", BROKEN) + b"\n")
-    config = write_text(
-        tmp_path / "score.yaml",
-        Path("conf/score.yaml").read_text().replace("inputs: []", "")
-        + "inputs:\n"
-        + f"- {{path: {tmp_path}/in, origin: llm}}\n- {{path: {tmp_path}/b.jsonl, origin: human}}",
-    )
-    run = score(tmp_path / "out", "--config", config)
-    assert run.code == 0, run.stderr
-    assert run.manifest["quarantine"] == {"llm": {"undecodable": 1}, "human": {"undecodable": 1}}
-    assert not run.quarantine["malformed_line"].notna().any()
-    assert {*run.quarantine["paraphrase"]} == {
-        "火势从三楼的一间厨\ufffd<e6><88>开始蔓延，消防员赶到现场。"
-    }
-
-
 def test_malformed_lines_are_kept(score, tmp_path):
+    """Names of columns may hold a dot or a backtick."""
     lines = {
         "jsonl": ['{"source": "' + A, "no JSON"],
         "csv": [A, f"{A},{B},llm,{B}", f"{A},{B},{B},llm"],
         "tsv": [f"{A}\t{B}\tllm\t\t"],
     }
-    good = json.dumps({"source": A, "paraphrase": B, "kind": "llm"}, ensure_ascii=False)
-    write_text(tmp_path / "in.jsonl", good, *lines["jsonl"])
-    write_text(tmp_path / "in.csv", "source,paraphrase,kind", f"{B},{A},llm", *lines["csv"])
+    good = {"source": A, "paraphrase": B, "kind": "llm", "meta.id": 7, "`x`": float("nan")}
+    broken = json.dumps(good | {"paraphrase": "X"}, ensure_ascii=False).encode()
+    good = json.dumps(good, ensure_ascii=False)
+    broken = broken.replace(b"X", BROKEN) + b"\n"
+    write_text(tmp_path / "in.jsonl", good, *lines["jsonl"], broken)
+    bytes_of = A.encode() + b"," + BROKEN + b",human\n"
+    write_text(
+        tmp_path / "in.csv", "source,paraphrase,kind", f"{B},{A},llm", *lines["csv"], bytes_of
+    )
     write_text(tmp_path / "in.tsv", "source\tparaphrase\tkind", *lines["tsv"], f"{B}\t{A}甲\tllm")
     inputs = [{"path": f"{tmp_path}/in.{f}", "origin_column": "kind"} for f in lines]
     run = score(tmp_path / "out", "--set", f"inputs={json.dumps(inputs)}")
     assert run.code == 0, run.stderr
-    assert set(run.quarantine["reason"]) == {"malformed"}
-    assert sorted(run.quarantine["malformed_line"]) == sorted(chain(*lines.values()))
+    malformed = run.quarantine.query("reason == 'malformed'")
+    assert sorted(malformed["malformed_line"]) == sorted(chain(*lines.values()))
+    undecodable = run.quarantine.query("reason == 'undecodable'")
+    assert set(undecodable["origin"]) == {"llm", "human"}
+    assert not undecodable["malformed_line"].notna().any()
+    found = "火势从三楼的一间厨\ufffd<e6><88>开始蔓延，消防员赶到现场。"
+    assert set(undecodable["paraphrase"]) == {found}
     rows = pd.DataFrame(run.manifest["rows"]).sum(axis=1)
-    assert rows.to_dict() == {"read": 9, "scored": 3, "quarantined": 6, "duplicates": 0}
-    assert set(run.manifest["rows"]) <= {"llm", "unknown"}
-
-
-ONE = {"source": [A], "paraphrase": [B]}
+    assert rows.to_dict() == {"read": 11, "scored": 3, "quarantined": 8, "duplicates": 0}
+    assert set(run.manifest["rows"]) <= {"llm", "human", "unknown"}
+    assert run.scored[["meta.id", "`x`"]].dropna().to_numpy().tolist() == [["7", "NaN"]]
 
 
 def refused(run, *parts: str) -> None:
@@ -160,15 +150,6 @@ def refused(run, *parts: str) -> None:
     for part in parts:
         assert part in run.error
     assert not run.folder.exists()
-
-
-def test_names_with_a_dot_or_a_backtick_are_carried(score, tmp_path):
-    row = {"source": A, "paraphrase": B, "meta.id": 7, "`x`": float("nan"), "No.": "1"}
-    write_text(tmp_path / "a.jsonl", json.dumps(row), json.dumps({"source": A, "No.": "2"}))
-    run = score(tmp_path / "out", "--input", tmp_path / "a.jsonl", "--origin", "llm")
-    assert run.code == 0, run.stderr
-    assert run.scored[["meta.id", "`x`", "No."]].to_numpy().tolist() == [["7", "NaN", "1"]]
-    assert run.quarantine["No."].tolist() == ["2"]
 
 
 def test_what_is_refused_leaves_nothing(score, tmp_path):
@@ -180,14 +161,11 @@ def test_what_is_refused_leaves_nothing(score, tmp_path):
         assert not run.folder.exists()
 
 
-def test_a_run_is_an_ordinary_input(score, tmp_path):
-    path = write_parquet(tmp_path / "a.parquet", ONE | {"pair_id": ["mine"], "note": ["x"]})
-    run = score(tmp_path / "out", "--input", path, "--origin", "human")
-    assert run.code == 0, run.stderr
-    assert run.scored["input_pair_id"].tolist() == ["mine"]
-    again = score(tmp_path / "out", "--input", run.folder, run_id="again")
+def test_a_run_is_an_ordinary_input(score, quarantined, tmp_path):
+    again = score(tmp_path / "out", "--input", quarantined.folder)
     assert again.code == 0, again.stderr
-    pd.testing.assert_frame_equal(run.scored, again.scored, check_like=True)
+    assert again.scored["input_pair_id"].tolist() == quarantined.scored["input_pair_id"].tolist()
+    pd.testing.assert_frame_equal(quarantined.scored, again.scored, check_like=True)
 
 
 # Settings
@@ -196,13 +174,10 @@ def test_a_run_is_an_ordinary_input(score, tmp_path):
 SETTINGS = (
     "min_characters=2000",
     "cuts.llm.scores=[0.5, 0.4, 0.6]",
-    "cuts={gpt: {scores: [0, 0.4, 0.6]}}",
     "inputs=[{path: a, origin: gpt}]",
     "inputs=[{path: a, origin: llm, origin_column: b}]",
     "unit_mb=-1",
     "segmenter=word",
-    "csv.encoding=klingon",
-    "tier=best",
     "nonsense=1",
 )
 

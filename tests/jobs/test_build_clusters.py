@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from built_pairs import manifest, on_cluster, table
-from pyspark.sql import Observation
+from built_pairs import manifest, table
+from pyspark.sql import Observation, SparkSession
 
 from gaixie.jobs.build_pairs import main
 from gaixie.jobs.corpus.accounts import observed
-from gaixie.jobs.pairs.clusters import steps
+from gaixie.jobs.pairs.clusters import clustering
 from gaixie.udfs.command_line import UserError
 
 SETS = (
@@ -29,6 +29,7 @@ SETS = (
 )
 """Groups of sentences with the same meaning."""
 ALONE = "孩子们在公园里放风筝，老人坐在长椅上晒太阳。"
+OTHER_DAY = "三楼的一间厨房着了火，火势蔓延开来，半小时后消防员才赶到。"
 NEAR = SETS[0][0].replace("。", "！") + "啊"
 
 
@@ -83,25 +84,23 @@ def test_sentences_that_say_the_same(first, month):
     assert told.figures["sentences"] == 11
 
 
-def test_neither_order_nor_partitions_matter(first, month, tmp_path, spark):
-    spark.conf.set("spark.sql.shuffle.partitions", "5")
-    try:
-        again = run(month.sample(frac=1, random_state=1), tmp_path / "again")
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", "2")
-    for name in ("pairs", "clusters"):
-        pd.testing.assert_frame_equal(table(again, name), table(first, name))
-
-
-def test_a_new_month_joins(first, month, tmp_path):
-    """New sentences must join earlier clusters and earlier single sentences of their meaning."""
+def test_a_new_month_joins(spark, tmp_path):
+    """New sentences must join earlier clusters and earlier single sentences of their meaning, if
+    they share a key."""
+    day, other = ["fire", "1"], ["flight", "2"]
     held_back = [SETS[0][2], SETS[2][1], SETS[1][1], SETS[1][0]]
-    january = month[~month["text"].isin(held_back)]
-    january = january[january["text"] != SETS[1][0] + " "]
-    before = run(january, tmp_path / "january")
+    rows = [(text, *(day if texts == SETS[0] else other), None) for texts in SETS for text in texts]
+    january = [row for row in rows if row[0] not in held_back]
+    january += [(ALONE, None, None, " "), (OTHER_DAY, "fire", "9", None)]
+    february = [row for row in rows if row[0] in held_back]
+    february += [(SETS[0][1], *day, None), (NEAR, *day, "u")]
+    names = ["text", "topic", "day", "url"]
+    keys = ("--key-column", "topic+day", "url")
+    before = run(pd.DataFrame(january, columns=names), tmp_path / "january", *keys)
+    assert manifest(before).quarantine == {"alone": 3, "no_key": 1}
     files = {path: path.read_bytes() for path in before.rglob("*") if path.is_file()}
-    february = pd.DataFrame({"text": [*held_back, SETS[0][1], ALONE, NEAR]})
-    after = run(february, tmp_path / "february", "--clusters", str(before))
+    given = (*keys, "--clusters", str(before))
+    after = run(pd.DataFrame(february, columns=names), tmp_path / "february", *given)
     assert {path: path.read_bytes() for path in before.rglob("*") if path.is_file()} == files
     assert clusters(after) == {frozenset(texts) for texts in SETS}
     old = table(before, "clusters").set_index("text")["cluster"].dropna()
@@ -110,64 +109,49 @@ def test_a_new_month_joins(first, month, tmp_path):
     pairs, fresh = table(after, "pairs"), set(held_back)
     assert all({a, b} & fresh for a, b in zip(pairs["source"], pairs["paraphrase"], strict=True))
     told = manifest(after)
-    assert (told.read, told.used) == (7, 4)
-    assert told.quarantine == {"repeated": 3}
-    again = run(february, tmp_path / "again", "--clusters", str(after))
-    assert manifest(again).pairs == 0
-    assert manifest(again).quarantine == {"repeated": 7}
-    pd.testing.assert_frame_equal(
-        table(again, "clusters").drop(columns="new"), table(after, "clusters").drop(columns="new")
-    )
-
-
-def test_keys_keep_sentences_apart(spark, tmp_path):
-    rows = [
-        (SETS[0][0], "fire", "1", None),
-        (SETS[0][1], "fire", "1", None),
-        (SETS[0][2], "fire", "2", "u"),
-        (SETS[0][3], None, "1", "u"),
-        (SETS[1][0], "a", "1", None),
-        (SETS[1][1], "b", "1", " "),
-        (ALONE, None, None, None),
-    ]
-    given = pd.DataFrame(rows, columns=["text", "topic", "day", "url"])
-    output = run(given, tmp_path / "p", "--key-column", "topic+day", "url")
-    assert clusters(output) == {frozenset(SETS[0][:2]), frozenset(SETS[0][2:])}
-    assert manifest(output).quarantine == {"alone": 2, "no_key": 1}
+    assert (told.read, told.used) == (6, 4)
     with pytest.raises(UserError, match=r"its keys are .*topic.day"):
-        run(given, tmp_path / "q", "--clusters", str(output))
+        run(pd.DataFrame(february, columns=names), tmp_path / "q", "--clusters", str(after))
 
 
-def test_limits_and_resumption(spark, month, tmp_path, monkeypatch):
+def test_order_partitions_and_a_killed_process_change_nothing(first, month, tmp_path, monkeypatch):
     def killed(*_):
         raise RuntimeError("killed")
 
+    spark = SparkSession.getActiveSession()
+    spark.conf.set("spark.sql.shuffle.partitions", "5")
+    monkeypatch.setattr(clustering, "set_shuffle_partitions", lambda *_: None)
+    given = ("--max-pairs", "1")
     with monkeypatch.context() as patch:
-        patch.setattr(steps, "reduce", killed)
+        patch.setattr(clustering, "reduce", killed)
         with pytest.raises(RuntimeError, match="killed"):
-            run(month, tmp_path / "p", "--max-pairs", "1")
-    tables = tmp_path / "p" / "_work" / "sentences"
-    written = {path: path.stat().st_mtime_ns for path in tables.iterdir()}
-    assert written
-    output = run(tmp_path / "p.parquet", tmp_path / "p", "--max-pairs", "1", "--resume")
+            run(month.sample(frac=1, random_state=1), tmp_path / "p", *given)
+    assert any((tmp_path / "p/_work/linked").iterdir())
+    output = run(tmp_path / "p.parquet", tmp_path / "p", *given, "--resume")
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    pd.testing.assert_frame_equal(table(output, "clusters"), table(first, "clusters"))
     told = manifest(output)
     assert (told.pairs, told.quarantine["over_limit"], told.used) == (3, 3, 6)
     assert not (output / "_work").exists()
 
 
-@pytest.mark.parametrize(("text", "reason"), [(ALONE, "alone"), ("太短了。", "too_short")])
-def test_nothing_to_pair(spark, compiled, tmp_path, text, reason):
-    """Counts must hold when no pair is made, although Spark then skips the steps that count."""
-    output = run(pd.DataFrame({"text": [text]}), tmp_path / "p")
+def test_nothing_to_pair(spark, tmp_path):
+    """Counts must hold when no pair is made, although Spark then skips the steps that count. What
+    a killed job of this method left in the output goes."""
+    output = tmp_path / "p"
+    for name in ("_work/started.json", "clusters/old.parquet"):
+        (output / name).parent.mkdir(parents=True)
+        (output / name).write_text("{}")
+    run(pd.DataFrame({"text": ["太短了。"]}), output)
     told = manifest(output)
-    assert (told.pairs, told.quarantine) == (0, {reason: 1})
-    assert len(table(output, "clusters")) == (reason == "alone")
+    assert (told.pairs, told.quarantine) == (0, {"too_short": 1})
+    assert len(table(output, "clusters")) == 0
 
 
 def test_a_published_cluster_is_linked_by_its_first_members(spark):
     rows = [(node, f"{node:02}", "07") for node in range(9)] + [(20, "20", "20"), (21, "21", "20")]
     members = spark.createDataFrame(rows, "node bigint, id string, cluster string")
-    first = steps.first_members(members, 3).collect()
+    first = clustering.first_members(members, 3).collect()
     assert sorted((row.cluster, row.node) for row in first) == [
         *(("07", node) for node in (0, 1, 7)),  # the centre, then the smallest
         *(("20", node) for node in (20, 21)),
@@ -175,30 +159,13 @@ def test_a_published_cluster_is_linked_by_its_first_members(spark):
 
 
 def test_a_sentence_has_so_many_keys(spark, monkeypatch):
-    monkeypatch.setattr(steps, "KEYS", 3)
+    monkeypatch.setattr(clustering, "KEYS", 3)
     rows = [("g", "句", [key]) for key in range(5)] + [("h", "话", [1, 2]), ("g", "句", [4])]
     fit = spark.createDataFrame(rows, "group string, source string, keys array<bigint>")
     left_out = Observation()
-    found = steps.distinct_sentences(fit, None, left_out).collect()
+    found = clustering.distinct_sentences(fit, None, left_out).collect()
     assert {row.id: (row["keys"], row.copies) for row in found} == {
         "g": ([0, 1, 2], 5),
         "h": ([1, 2], 0),
     }
     assert observed(left_out) == {"count": 2}
-
-
-def test_on_the_cluster_from_the_store_to_the_store(store, spark_submit, jars, first, tmp_path):
-    """The cluster must find the same clusters as local mode."""
-    store.put("month/a.parquet", first.with_suffix(".parquet").read_bytes())
-    words = "cluster --input s3://gaixie/month --output s3a://gaixie/clustered"
-    words = f"build_pairs.py {words} --min-meaning 0.5"
-    on_cluster(spark_submit, jars, store, words)
-    keys = [key for key in store.keys("clustered/") if not key.endswith("/")]
-    for key in keys:
-        path = tmp_path / key
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(store.read(key))
-    for name in ("pairs", "clusters"):
-        pd.testing.assert_frame_equal(table(tmp_path / "clustered", name), table(first, name))
-    assert manifest(tmp_path / "clustered").quarantine == manifest(first).quarantine
-    assert not [key for key in keys if "_work" in key or "__magic" in key]

@@ -14,7 +14,7 @@ from built_pairs import manifest, table
 
 from gaixie.jobs.build_pairs import main
 from gaixie.jobs.pairs import versions as method_of_versions
-from gaixie.jobs.pairs.settings import CONFIG, METHODS
+from gaixie.jobs.pairs.options import CONFIG, METHODS
 from gaixie.udfs.command_line import UserError
 
 COLUMNS = [
@@ -67,25 +67,30 @@ def expected(groups) -> set[frozenset[str]]:
     return {frozenset(pair) for texts in fit for pair in combinations(texts, 2)}
 
 
-def test_versions_in_lists(spark, compiled, groups, lists, tmp_path, capsys):
-    assert main(versions(lists, tmp_path / "p")) == 0
-    made, told = pairs(tmp_path / "p"), manifest(tmp_path / "p")
-    stripped = made[["source", "paraphrase"]].map(str.strip)
+@pytest.fixture(scope="module")
+def made(spark, lists, tmp_path_factory) -> Path:
+    output = tmp_path_factory.mktemp("made") / "p"
+    assert main(versions(lists, output)) == 0
+    return output
+
+
+def test_versions_in_lists(made, groups):
+    rows, told = pairs(made), manifest(made)
+    stripped = rows[["source", "paraphrase"]].map(str.strip)
     assert set(map(frozenset, stripped.to_numpy())) == expected(groups)
     assert (told.pairs, told.groups, told.rows, told.read, told.used) == (18, 3, 5, 18, 12)
     assert told.quarantine == REASONS
-    assert Counter(quarantine(tmp_path / "p")["reason"]) == REASONS
+    assert Counter(quarantine(made)["reason"]) == REASONS
     assert {file.path.partition("/")[0] for file in told.files["pairs"]} == {"pairs"}
-    assert not (tmp_path / "p" / "_work").exists()
-    assert "18 pairs in 3 groups" in capsys.readouterr().out
-    row = made.iloc[0]
+    assert not (made / "_work").exists()
+    row = rows.iloc[0]
     assert (row.origin, row.method, row.model, row.version) == ("parallel", "versions", None, None)
     parameters = {"directions": "one", "max_pairs": None, "seed": 1, "min_characters": 15}
     assert json.loads(row.parameters).items() >= parameters.items()
 
 
 def test_the_same_pairs_from_json_lines_and_from_a_table_with_a_row_each(
-    spark, groups, lists, tmp_path
+    made, groups, tmp_path, compiled
 ):
     rows = [{"en": en, "zh": zh} for en, zh in groups.items()]
     text = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
@@ -93,26 +98,19 @@ def test_the_same_pairs_from_json_lines_and_from_a_table_with_a_row_each(
     long = [(en, zh) for en, texts in groups.items() for zh in texts if zh]
     lines = [f"{en}\t{zh}" for en, zh in long[::-1]]
     (tmp_path / "long.tsv").write_text("\n".join([*lines, "\t" + long[0][1]]), "utf-8")
-    assert main(versions(lists, tmp_path / "a")) == 0
     assert main(versions(tmp_path / "lists.jsonl", tmp_path / "b")) == 0
     assert main(versions(tmp_path / "long.tsv", tmp_path / "c", "--columns", "en", "zh")) == 0
-    expected = pairs(tmp_path / "a")
-    pd.testing.assert_frame_equal(pairs(tmp_path / "b"), expected)
-    pd.testing.assert_frame_equal(pairs(tmp_path / "c"), expected)
+    for name in "bc":
+        pd.testing.assert_frame_equal(pairs(tmp_path / name), pairs(made))
     assert manifest(tmp_path / "b").quarantine == REASONS | {"malformed": 1}
     without_null = {reason: n for reason, n in REASONS.items() if reason != "null"}
     assert manifest(tmp_path / "c").quarantine == without_null | {"no_foreign": 1}
 
 
-def test_the_scoring_job_takes_them_with_their_columns(spark, lists, tmp_path, score):
-    output = tmp_path / "p"
-    assert main(versions(lists, output, "--max-pairs", "2", "--directions", "both")) == 0
-    told = manifest(output)
-    assert (told.pairs, told.read) == (6, told.used + sum(told.quarantine.values()))
-    assert told.quarantine["over_limit"] > 0
-    run = score(output, "--input", output / "pairs", "--origin-column", "origin")
+def test_the_scoring_job_takes_them_with_their_columns(made, tmp_path, score):
+    run = score(tmp_path, "--input", made, "--origin-column", "origin")
     assert run.code == 0, run.stderr
-    expected = pairs(output).set_index(["source", "paraphrase"]).sort_index()
+    expected = pairs(made).set_index(["source", "paraphrase"]).sort_index()
     scored = run.scored.set_index(["source", "paraphrase"]).sort_index()
     names = [name for name in COLUMNS if name in expected]
     pd.testing.assert_frame_equal(scored[names], expected[names], check_dtype=False)
@@ -157,34 +155,23 @@ def test_parallel_of_a_table(spark, compiled, corpus, tmp_path):
 
 
 def test_parallel_of_files_of_lines(spark, corpus, tmp_path):
+    """Without a foreign side, the human sentence makes the group."""
     line = ["parallel"]
-    for name, column in (("foreign", "source"), ("human", "human"), ("machine", "machine")):
-        path = tmp_path / f"news[1].{name}"
-        path.write_text("".join(f"{text}\n" for text in corpus[column]), "utf-8")
-        line += [f"--{name}", str(path)]
+    for name in ("human", "machine"):
+        path = tmp_path / name / f"news[1].{name}"
+        path.parent.mkdir()
+        path.write_text("".join(f"{text}\n" for text in corpus[name]), "utf-8")
+        line += [f"--{name}", str(path.parent if name == "human" else path)]
     assert main([*line, "--directions", "both", "--output", str(tmp_path / "p")]) == 0
     made, told = pairs(tmp_path / "p"), manifest(tmp_path / "p")
     one = [tuple(row) for row in corpus[["human", "machine"]][:5].to_numpy()]
     assert {*zip(made.source, made.paraphrase, strict=True)} == {*one, *(p[::-1] for p in one)}
-    assert told.quarantine == PARALLEL
-    assert (told.read, told.used, told.pairs) == (9, 5, 10)
-    (tmp_path / "news[1].machine").write_text("少了几行。\n", "utf-8")
+    assert told.quarantine == {"repeated": 2, "identical": 1, "too_short": 1}
+    assert (told.read, told.used, told.pairs, told.groups) == (9, 5, 10, 5)
+    path.write_text("少了几行。\n", "utf-8")
     with pytest.raises(UserError, match=r"news\[1\]\.machine: 1 lines"):
         main([*line, "--output", str(tmp_path / "q")])
     assert not (tmp_path / "q" / "manifest.json").exists()
-
-
-def test_without_a_foreign_side_the_human_sentence_makes_the_group(spark, corpus, tmp_path):
-    human, machine = (pa.array([*corpus[name], corpus[name][0]]) for name in ("human", "machine"))
-    values = [text.encode() for text in machine.to_pylist()]
-    _, offsets, data = pa.array([*values[:-1], values[-1][:-1]], pa.binary()).buffers()
-    machine = pa.StringArray.from_buffers(len(values), offsets, data)  # cuts a character in two
-    pq.write_table(pa.table({"human": human, "machine": machine}), tmp_path / "corpus.parquet")
-    line = ["parallel", "--input", str(tmp_path / "corpus.parquet")]
-    assert main([*line, "--output", str(tmp_path / "p")]) == 0
-    broken = quarantine(tmp_path / "p").set_index("reason").loc["undecodable"]
-    assert broken.paraphrase.startswith(values[-1].decode()[:-1] + "\\x")
-    assert pairs(tmp_path / "p").groupby("source")["group"].nunique().eq(1).all()
 
 
 def test_the_shipped_settings_are_the_defaults():
@@ -198,18 +185,18 @@ def test_the_shipped_settings_are_the_defaults():
         assert method.model_validate(shipped) == method.model_validate(given), name
 
 
-def test_limit_and_dry_run(spark, lists, tmp_path, capsys):
+def test_dry_run(spark, lists, tmp_path, capsys):
     assert main(versions(lists, tmp_path / "p", "--dry-run")) == 0
     said = capsys.readouterr().out
     assert "18 pairs in 3 groups" in said
     assert "1 in quarantine: alone" in said
     assert "  -> " in said
     assert not (tmp_path / "p").exists()
-    assert main(versions(lists, tmp_path / "p", "--limit", "1")) == 0
-    assert (manifest(tmp_path / "p").rows, manifest(tmp_path / "p").groups) == (1, 1)
 
 
-def test_what_is_there_is_kept_but_for_what_a_killed_process_left(spark, lists, tmp_path):
+def test_what_is_there_is_kept_but_for_what_a_killed_process_left(made, lists, tmp_path):
+    with pytest.raises(UserError, match=str(made)):
+        main(versions(lists, made))
     output = tmp_path / "p"
     (output / "pairs").mkdir(parents=True)
     (output / "pairs" / "mine.parquet").write_bytes(b"mine")
@@ -218,11 +205,9 @@ def test_what_is_there_is_kept_but_for_what_a_killed_process_left(spark, lists, 
     assert (output / "pairs" / "mine.parquet").exists()
     (output / "_work").mkdir()
     (output / "_work" / "started.json").write_text("{}")
-    assert main(versions(lists, output)) == 0
-    assert manifest(output).pairs == 18
+    assert main(versions(lists, output, "--limit", "1")) == 0
+    assert (manifest(output).rows, manifest(output).groups) == (1, 1)
     assert not (output / "pairs" / "mine.parquet").exists()
-    with pytest.raises(UserError, match=str(output)):
-        main(versions(lists, output))
 
 
 def test_accounts_that_do_not_close(spark, lists, tmp_path, monkeypatch):
@@ -241,9 +226,7 @@ MISTAKES = {
     "versions --input {0} --foreign-column en --text-column year": "year",
     "versions --input {0} --foreign-column en --origin web": "--origin",
     "versions --input {0}": "--foreign-column",
-    "parallel --human {0}/none --machine {0}": "none",
     "parallel --human {0}": "human",
-    "back-translation --input {0} --text-column s": "--model",
     "simplify --input {0} --model m": "--simplifier",
     "llm --input {0} --model m --prompt three": "--prompt",
     "cluster --input {0} --text-column s --key-column topic": "topic",

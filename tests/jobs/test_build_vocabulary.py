@@ -7,7 +7,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from built_pairs import on_cluster
 from plain_vocabulary import select
 
 from gaixie.jobs.build_vocabulary import main
@@ -119,18 +118,3 @@ def test_a_vocabulary_is_not_written_over(spark, corpus, tmp_path):
     (tmp_path / "manifest.json").write_text("{}")
     with pytest.raises(UserError, match="--overwrite replaces it"):
         main(["--input", str(corpus), "--output", str(tmp_path)])
-
-
-def test_on_the_cluster_from_the_store_to_the_store(
-    store, spark_submit, jars, texts, corpus, tmp_path
-):
-    """The cluster must keep the same words as local mode, in files the tokenizer command reads."""
-    for path in corpus.glob("*.parquet"):
-        store.put(f"text/{path.name}", path.read_bytes())
-    words = "build_vocabulary.py --input s3://gaixie/text --output s3a://gaixie/vocabulary"
-    on_cluster(spark_submit, jars, store, words)
-    for name in ("vocabulary.tsv", "manifest.json"):
-        (tmp_path / name).write_bytes(store.read(f"vocabulary/{name}"))
-    assert read(tmp_path) == select(plain_counts(texts))
-    assert json.loads((tmp_path / "manifest.json").read_text())["input"] == "s3a://gaixie/text"
-    assert not [key for key in store.keys("vocabulary/") if "_work" in key or "__magic" in key]

@@ -50,11 +50,8 @@ def left(root: str, *, cleaned: bool = False) -> list[str]:
 @pytest.mark.parametrize(
     ("given", "kept"),
     [
-        (("--keep-days", 25), "bcd"),
-        (("--keep-runs", 2), "bcd"),
         (("--keep-runs", 1), "bd"),
         (("--keep-days", 35, "--keep-runs", 1), "bcd"),
-        (("--keep-days", 10, "--keep-runs", 4), "abcd"),
         (("--keep-days", 10, "--dry-run"), "abcd"),
     ],
 )

@@ -39,17 +39,12 @@ def flip(path: Path) -> None:
     path.write_bytes(data)
 
 
-def shorten(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-7])
-
-
 def add(path: Path) -> None:
     shutil.copy(path, path.with_name("part-more.parquet"))
 
 
 FAULTS = {
     "flipped": (flip, "SHA-256 is "),
-    "short": (shorten, " bytes, the manifest has "),
     "gone": (Path.unlink, "missing"),
     "more": (add, "not in the manifest"),
 }

@@ -214,7 +214,7 @@ def in_four_units(grow, tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def local(score, in_four_units, tmp_path_factory) -> Run:
     """Returns the run of in_four_units in local mode."""
-    given = ("--input", in_four_units, "--origin-column", "origin", "--unit-mb", "0.001")
+    given = ("--input", in_four_units, "--origin-column", "origin", "--unit-mb", "0.3")
     run = score(tmp_path_factory.mktemp("local"), *given)
     assert run.code == 0, run.stderr
     assert sum(rows["duplicates"] for rows in run.manifest["rows"].values()) == 1200

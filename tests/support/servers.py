@@ -154,15 +154,6 @@ class Cluster:
         worker.wait()
         return 1 + len(everything)
 
-    def kill_executors(self) -> int:
-        """Kills all executors, as a kernel short of memory does; returns how many there were."""
-        executors = [
-            one for worker in self.workers for one in psutil.Process(worker.pid).children()
-        ]
-        for executor in executors:
-            executor.kill()
-        return len(executors)
-
     def stop(self) -> None:
         while self.workers:
             self.kill_worker()
@@ -205,7 +196,7 @@ class ObjectStore:
         self.client().create_bucket(Bucket=self.BUCKET)
 
     def start(self) -> None:
-        """Starts the server; after a stop, on the same ports and data."""
+        """Starts the server."""
         s3, s3_grpc, master, master_grpc, volume, volume_grpc, filer, filer_grpc = self._ports
         ports = {
             "s3.port": s3,
@@ -275,12 +266,9 @@ class ObjectStore:
     def put(self, key: str, body: bytes) -> None:
         self.client().put_object(Bucket=self.BUCKET, Key=key, Body=body)
 
-    def kill(self) -> None:
+    def stop(self) -> None:
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-
-    def stop(self) -> None:
-        self.kill()
         shutil.rmtree(self.folder / "data", ignore_errors=True)
 
 

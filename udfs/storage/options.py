@@ -18,15 +18,13 @@ def add_options(
     model: type[BaseModel],
     *fields: str,
     within: str = "",
-    **renamed: str,
 ) -> None:
     """Adds an option for each of a model's fields; its help is the field's docstring.
 
-    renamed: options whose names differ from their fields'. within: prefix of the fields' names in
-    the parsed arguments, such as ``llm.``. Values stay text, which the model checks; an option that
-    is not given is None.
+    within: prefix of the fields' names in the parsed arguments, such as ``csv.``. Values stay text,
+    which the model checks; an option that is not given is None.
     """
-    for option, field in {**{name: name for name in fields}, **renamed}.items():
+    for field in fields:
         info = model.model_fields[field]
         kinds = _kinds(info.annotation)
         given: dict[str, Any] = {
@@ -41,7 +39,7 @@ def add_options(
             given["metavar"] = "N" if {int, float} & {*kinds, *_items(kinds)} else "TEXT"
             if _items(kinds):
                 given["nargs"] = "+"
-        parser.add_argument(f"--{option.replace('_', '-')}", **given)
+        parser.add_argument(f"--{field.replace('_', '-')}", **given)
 
 
 Settings = TypeVar("Settings")

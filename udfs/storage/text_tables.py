@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.records import UNDECODABLE, whole
+from gaixie.udfs.storage.records import UNDECODABLE
 from gaixie.udfs.storage.tables import (
     BATCH,
     KINDS,
@@ -117,13 +117,6 @@ def check_columns(name: str, columns: Iterable[str], there: Sequence[str]) -> No
     for column in columns:
         if column not in there:
             raise TableError(f"{name}: no column '{column}', it has: {', '.join(there)}")
-
-
-def texts_of(values: Iterable[Any]) -> pa.Array:
-    """Returns texts as an Arrow column, with UNDECODABLE for halves of surrogate pairs."""
-    return pa.array(
-        (whole(value) if isinstance(value, str) else value for value in values), pa.string()
-    )
 
 
 @contextmanager

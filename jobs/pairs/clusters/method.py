@@ -16,13 +16,14 @@ from pydantic import Field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from gaixie.jobs.corpus.settings import Origin, Uri
+from gaixie.jobs.corpus.input import Origin, Uri
+from gaixie.jobs.corpus.parquet import read_table
 from gaixie.jobs.pairs.clusters.candidates import Identifier
-from gaixie.jobs.pairs.clusters.steps import Clustering
+from gaixie.jobs.pairs.clusters.clustering import Clustering
 from gaixie.jobs.pairs.method import FromSentences, PairsInput
 
 if TYPE_CHECKING:
-    from gaixie.jobs.pairs.build import Build
+    from gaixie.jobs.pairs.build import PairsBuild
 
 
 class Clusters(FromSentences):
@@ -101,12 +102,12 @@ class Clusters(FromSentences):
         texts = F.col("source").alias("foreign"), F.col("source").alias("paraphrase")
         return rows.select(*texts, "source", "malformed_line", keys.alias("keys"))
 
-    def make(self, build: Build, fit: DataFrame) -> DataFrame:
+    def make(self, build: PairsBuild, fit: DataFrame) -> DataFrame:
         return Clustering(build, self).make(fit)
 
-    def used(self, build: Build, pairs: DataFrame) -> DataFrame:
+    def used(self, build: PairsBuild, pairs: DataFrame) -> DataFrame:
         texts = pairs.selectExpr("explode(array(source, paraphrase)) AS text")
-        new = build.read(f"{build.output}/clusters").where("new")
+        new = read_table(build.spark, f"{build.output}/clusters").where("new")
         return texts.join(new, "text", "left_semi")
 
 

@@ -17,8 +17,9 @@ them merge, and their centres never change.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -111,20 +112,37 @@ class Linker:
     def link(self, components: list[Component], score: Score) -> list[list[Cluster]]:
         """Returns the clusters of each component; calls score four times, each time for all
         components."""
-        for wanted in zip(*map(self._steps, components), strict=True):
-            _identify(components, wanted, score, self.least)
+        for component in components:
+            component.clusters = _published(component.sentences)
+        self._join(components, score)
+        self._cut(components, score)
+        self._merge(components, score)
+        self._join(components, score)
         return [_clusters(component) for component in components]
 
-    def _steps(self, component: Component) -> Iterator[set[Pair]]:
-        """Cuts a component; before each step, yields the pairs that the step must know."""
-        component.clusters = _published(component.sentences)
-        yield from self._join(component)
-        stars = [star[: self.compared] for star in _stars(component.near(), component.free())]
-        yield {pair_of(a, b) for star in stars for a in star for b in star if a != b}
-        for star in stars:
-            component.clusters += self._refined(component, star)
-        yield from self._merge(component)
-        yield from self._join(component)
+    def _cut(self, components: list[Component], score: Score) -> None:
+        """Cuts the sentences without a cluster into stars, and these into clusters."""
+        stars = [[star[: self.compared] for star in _stars(c.near(), c.free())] for c in components]
+        wanted = [
+            {pair_of(a, b) for star in some for a, b in permutations(star, 2)} for some in stars
+        ]
+        self._identify(components, wanted, score)
+        for component, some in zip(components, stars, strict=True):
+            for star in some:
+                component.clusters += self._refined(component, star)
+
+    def _identify(self, components: list[Component], wanted: list[set[Pair]], score: Score) -> None:
+        """Decides which of the wanted pairs of each component say the same, unless that is
+        known."""
+        asked = [
+            (component, pair)
+            for component, pairs in zip(components, wanted, strict=True)
+            for pair in sorted(pairs - component.alike.keys())
+        ]
+        texts = [[c.sentences[index].text for index in pair] for c, pair in asked]
+        scores = score([a for a, _ in texts], [b for _, b in texts]) if asked else ()
+        for (component, pair), value in zip(asked, scores, strict=True):
+            component.alike[pair] = bool(value >= self.least)
 
     def _refined(self, component: Component, star: list[int]) -> list[list[int]]:
         """Returns the clusters of a star whose pairs are all known."""
@@ -143,20 +161,26 @@ class Linker:
             rest = sorted(left)
         return refined
 
-    def _merge(self, component: Component) -> Iterator[set[Pair]]:
+    def _merge(self, components: list[Component], score: Score) -> None:
         """Merges a new cluster with the one to which it has the most identified pairs, if the
         result holds and has at most `compared` members."""
-        clusters, proposals = component.clusters, self._neighbours(component)
-        yield {pair_of(a, b) for k, n in proposals for a in clusters[k] for b in clusters[n]}
-        for k, other in proposals:
-            members = [*clusters[k], *clusters[other]]
-            centres = [cluster[0] for cluster in (clusters[k], clusters[other]) if cluster]
-            for centre in centres if len(centres) == 2 else ():
-                if self._holds(component, centre, members):
-                    clusters[k] = [centre, *(m for m in members if m != centre)]
-                    clusters[other] = []
-                    break
-        component.clusters = list(filter(None, clusters))
+        proposals = [self._neighbours(component) for component in components]
+        wanted = [
+            {pair_of(a, b) for k, n in pairs for a in c.clusters[k] for b in c.clusters[n]}
+            for c, pairs in zip(components, proposals, strict=True)
+        ]
+        self._identify(components, wanted, score)
+        for component, pairs in zip(components, proposals, strict=True):
+            clusters = component.clusters
+            for k, other in pairs:
+                members = [*clusters[k], *clusters[other]]
+                centres = [cluster[0] for cluster in (clusters[k], clusters[other]) if cluster]
+                for centre in centres if len(centres) == 2 else ():
+                    if self._holds(component, centre, members):
+                        clusters[k] = [centre, *(m for m in members if m != centre)]
+                        clusters[other] = []
+                        break
+            component.clusters = list(filter(None, clusters))
 
     def _neighbours(self, component: Component) -> list[Pair]:
         """Returns pairs of new clusters that may merge."""
@@ -180,25 +204,36 @@ class Linker:
         known = all(component.known(centre, member) for member in members if member != centre)
         return known and all(share >= self.min_share for share in shares)
 
-    def _join(self, component: Component) -> Iterator[set[Pair]]:
+    def _join(self, components: list[Component], score: Score) -> None:
         """Lets each sentence without a cluster join the best cluster with which it has a pair."""
-        where, near = component.cluster_of(), component.near()
-        compared = [cluster[: self.compared] for cluster in component.clusters]
-        proposals: list[tuple[int, int]] = []
-        for index in component.free():
-            counts = Counter(where[n] for n in near[index] if n in where)
-            order = sorted(counts, key=lambda cluster: (-counts[cluster], cluster))
-            proposals += [(index, cluster) for cluster in order[:PROPOSALS]]
-        yield {pair_of(index, member) for index, k in proposals for member in compared[k]}
-        best: dict[int, tuple[float, str, int]] = {}
-        for index, cluster in proposals:
-            members = compared[cluster]
-            share = component.share(index, members)
-            if component.known(index, members[0]) and share >= self.min_share:
-                rank = (-share, component.sentences[members[0]].id, cluster)
-                best[index] = min(best.get(index, rank), rank)
-        for index, (_, _, cluster) in best.items():
-            component.clusters[cluster].append(index)
+        proposals = [_proposals(component) for component in components]
+        wanted = [
+            {pair_of(index, m) for index, k in some for m in c.clusters[k][: self.compared]}
+            for c, some in zip(components, proposals, strict=True)
+        ]
+        self._identify(components, wanted, score)
+        for component, some in zip(components, proposals, strict=True):
+            best: dict[int, tuple[float, str, int]] = {}
+            for index, cluster in some:
+                members = component.clusters[cluster][: self.compared]
+                share = component.share(index, members)
+                if component.known(index, members[0]) and share >= self.min_share:
+                    rank = (-share, component.sentences[members[0]].id, cluster)
+                    best[index] = min(best.get(index, rank), rank)
+            for index, (_, _, cluster) in best.items():
+                component.clusters[cluster].append(index)
+
+
+def _proposals(component: Component) -> list[tuple[int, int]]:
+    """Returns (index, cluster) of each sentence without a cluster and the PROPOSALS clusters with
+    which it has the most pairs."""
+    where, near = component.cluster_of(), component.near()
+    proposals: list[tuple[int, int]] = []
+    for index in component.free():
+        counts = Counter(where[n] for n in near[index] if n in where)
+        order = sorted(counts, key=lambda cluster: (-counts[cluster], cluster))
+        proposals += [(index, cluster) for cluster in order[:PROPOSALS]]
+    return proposals
 
 
 def _published(sentences: list[Sentence]) -> list[list[int]]:
@@ -228,23 +263,6 @@ def _stars(near: Mapping[int, set[int]], free: Iterable[int]) -> list[list[int]]
             stars.append([centre, *sorted(satellites, key=rank.__getitem__)])
             taken.update(stars[-1])
     return stars
-
-
-def _identify(
-    components: list[Component], wanted: Sequence[set[Pair]], score: Score, least: float
-) -> None:
-    """Decides which of the wanted pairs say the same, unless that is already known."""
-    asked = [
-        (component, pair)
-        for component, pairs in zip(components, wanted, strict=True)
-        for pair in sorted(pairs - component.alike.keys())
-    ]
-    if not asked:
-        return
-    texts = [[c.sentences[index].text for index in pair] for c, pair in asked]
-    scores = score([a for a, _ in texts], [b for _, b in texts])
-    for (component, pair), value in zip(asked, scores, strict=True):
-        component.alike[pair] = bool(value >= least)
 
 
 def _clusters(component: Component) -> list[Cluster]:

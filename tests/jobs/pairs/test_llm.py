@@ -1,5 +1,6 @@
 """llm against a real HTTP server: every fault is counted, and a killed job goes on."""
 
+import json
 import os
 import signal
 import subprocess
@@ -68,12 +69,15 @@ def test_every_fault_is_counted_under_a_reason(serve):
 def test_degrees_paraphrases_and_the_limit_of_requests(serve):
     server = serve()
     given = {"prompt": "degree", "degree": (1, 4), "paraphrases": 2, "max_requests": 9}
-    made = [*Asking(llm(server.url, **given), {}).write(SENTENCES[:3])]
+    figures: dict[str, int] = {}
+    made = [*Asking(llm(server.url, **given), figures).write(SENTENCES[:3])]
     variants = [{"degree": degree, "number": k} for degree in (1, 4) for k in (0, 1)]
     assert [(item.source, item.differs) for item in made] == [
         (text, variant) for text in SENTENCES[:3] for variant in variants
     ]
     assert Counter(item.reason for item in made) == {None: 9, "over_limit": 3}
+    more = Asking(llm(server.url, **given), figures).write(SENTENCES[3:5])  # after a restart
+    assert {item.reason for item in more} == {"over_limit"}
     assert len(server.answered()) == 9
 
 
@@ -165,7 +169,8 @@ def test_a_killed_job_goes_on_with_the_pieces_that_are_missing(serve, line, tmp_
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     kept = sum(pq.read_metadata(path).num_rows for path in pieces.glob("*.parquet"))
+    before = json.loads((pieces.parent / "figures.json").read_text())["requests"]
     assert main(line(server, "--resume", "--take-over", "--request-seconds", "5")) == 0
     told = manifest(tmp_path / "made")
     assert (told.quarantine, told.used) == (REASONS, 60)
-    assert told.figures["requests"] <= 60 - kept
+    assert told.figures["requests"] - before <= 60 - kept

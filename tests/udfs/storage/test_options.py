@@ -19,8 +19,8 @@ class Settings(Strict):
 
 def test_options_of_a_model(capsys):
     parser = argparse.ArgumentParser()
-    add_options(parser, Settings, "share", "tier", "local", within="llm.", degree="degrees")
-    given = vars(parser.parse_args(["--local", "--degree", "1", "3", "--share", "0.5"]))
+    add_options(parser, Settings, *Settings.model_fields, within="llm.")
+    given = vars(parser.parse_args(["--local", "--degrees", "1", "3", "--share", "0.5"]))
     assert given == {
         "llm.share": "0.5",
         "llm.tier": None,
@@ -31,4 +31,4 @@ def test_options_of_a_model(capsys):
     assert "--share N" in text
     assert "10 % or more" in text
     assert "--tier {core,full}" in text
-    assert "--degree N [N ...]" in text
+    assert "--degrees N [N ...]" in text

@@ -1,4 +1,5 @@
-"""Decides where the stages of a run begin, from counts of its pairs by origin and score.
+"""Decides the cut points of a run: where its stages begin, from counts of its pairs by origin and
+score.
 
 The rule of a stage is in gaixie.udfs.spscore.stages. Its cut points are the scores that the
 settings give, or quantiles of the origin's pairs in this run: of its distinct scored pairs whose
@@ -28,7 +29,7 @@ FEW_SHARE = 0.01
 
 
 @dataclass(frozen=True)
-class Stages:
+class CutPoints:
     """Cut points, and counts of the pairs before they are written."""
 
     cuts: dict[str, list[float]]
@@ -46,10 +47,13 @@ class Stages:
         """Counts the pairs by origin and stage, exact to one score bin at each cut point."""
         counts: Counter[tuple[str, int]] = Counter()
         scores = np.arange(SCORE_BINS + 1) / SCORE_BINS
-        reached = {origin: stage(scores, self.cuts[origin]).tolist() for origin in self.bins}
-        for (origin, index, held_back), pairs in self.cells.items():
-            number = reached[origin][index]
-            counts[origin, min(number, 1) if held_back else number] += pairs
+        reached = {
+            (origin, held): stage(scores, self.cuts[origin], np.full(len(scores), not held), 1.0)
+            for origin in self.bins
+            for held in (True, False)
+        }
+        for (origin, index, held), pairs in self.cells.items():
+            counts[origin, int(reached[origin, held][index])] += pairs
         return dict(sorted((+counts).items()))
 
 
@@ -60,7 +64,7 @@ def count_cells(pairs: DataFrame, cuts: Mapping[str, Cuts]) -> Cells:
     return Counter({(origin, index, held): pairs for origin, index, held, pairs in counted})
 
 
-def cut_stages(cells: Cells, cuts: Mapping[str, Cuts]) -> Stages:
+def cut_stages(cells: Cells, cuts: Mapping[str, Cuts]) -> CutPoints:
     """Returns where the stages begin. cells: of the distinct pairs; cuts: the settings."""
     kept = bins_of(Counter({key: pairs for key, pairs in cells.items() if not key[2]}))
     points = {
@@ -69,7 +73,7 @@ def cut_stages(cells: Cells, cuts: Mapping[str, Cuts]) -> Stages:
         else [quantile(kept.get(origin, {}), share) for share in rule.quantiles or ()]
         for origin, rule in cuts.items()
     }
-    return Stages(points, min_meaning_of(cuts), cells)
+    return CutPoints(points, min_meaning_of(cuts), cells)
 
 
 def min_meaning_of(cuts: Mapping[str, Cuts]) -> dict[str, float]:

@@ -1,4 +1,8 @@
-"""Makes the steps of a job resumable: each finished step leaves a marker for the next process."""
+"""Makes a job resumable: each finished part of its work leaves a marker for the next process.
+
+FOLDER/started.json    what decides the result; without it, nothing is resumed
+FOLDER/NAME.json       the part NAME is finished: what it told, and the fingerprint of its inputs
+"""
 
 from __future__ import annotations
 
@@ -11,28 +15,33 @@ from typing import Any
 from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.storage import storage
 
+WORK = "_work"
+"""Folder of the markers, and of the tables that they stand for, in the output of a job."""
 
-class Steps:
-    """The finished steps of a run or of a building of pairs, each with a marker in its _work."""
+STARTED = "started.json"
+
+
+class Markers:
+    """The markers in one folder."""
 
     def __init__(self, folder: str):
         self._folder = folder
 
     def start(
-        self, deciding: dict[str, Any], resume: bool, output: str, by_step: bool = False
+        self, deciding: dict[str, Any], resume: bool, output: str, by_part: bool = False
     ) -> None:
-        """Clears _work; with resume, keeps it and says whether there is anything to resume.
+        """Clears the folder; with resume, keeps it and says whether there is anything to resume.
 
-        deciding: everything that decides the result. by_step: whether each step has its own
-        fingerprint, so that a step with a different one runs again. Without by_step, raises
+        deciding: everything that decides the result. by_part: whether each part has its own
+        fingerprint, so that a part with a different one runs again. Without by_part, raises
         UserError if the killed process had other values.
         """
         deciding = json.loads(json.dumps(deciding))
-        path = f"{self._folder}/started.json"
+        path = f"{self._folder}/{STARTED}"
         if resume and storage.exists(path):
             before = storage.read_json(path).get("deciding", {})
             for change in _changes(before, deciding):
-                if not by_step:
+                if not by_part:
                     raise UserError(
                         f"{output}: cannot be resumed: {change}; give the settings it was started "
                         "with, or start over without --resume"
@@ -41,35 +50,33 @@ class Steps:
         else:
             if resume:
                 say(f"{output}: nothing to resume: starting over")
-            storage.delete(self._folder)
+            self.clear()
         note = {"host": platform.node(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
         storage.write_json(path, note | {"deciding": deciding})
 
-    def is_done(self, step: str) -> bool:
-        """Returns whether a step is finished."""
-        return storage.exists(self._marker(step))
+    def clear(self) -> None:
+        """Deletes the folder; STARTED first, so that nobody resumes what is half deleted."""
+        storage.delete(f"{self._folder}/{STARTED}")
+        storage.delete(self._folder)
 
     def once(
-        self, step: str, work: Callable[[], dict[str, Any]], fingerprint: str | None = None
+        self, part: str, work: Callable[[], dict[str, Any]], fingerprint: str | None = None
     ) -> dict[str, Any]:
-        """Runs a step unless it is finished, and returns the result of its work.
+        """Does a part of the work unless it is finished, and returns what it tells.
 
-        fingerprint: of everything that decides the result; a step that finished under a different
-        one runs again.
+        fingerprint: of everything that decides the result; a part that finished under a different
+        one is done again.
         """
-        marker = self._marker(step)
+        marker = f"{self._folder}/{part}.json"
         if storage.exists(marker):
             left = storage.read_json(marker)
             if "told" in left and left["fingerprint"] == fingerprint:
-                say(f"{step}: already done")
+                say(f"{part}: already done")
                 return left["told"]
             storage.delete(marker)
         told = work()
         storage.write_json(marker, {"fingerprint": fingerprint, "told": told})
         return told
-
-    def _marker(self, step: str) -> str:
-        return f"{self._folder}/{step}.json"
 
 
 def _changes(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:

@@ -22,8 +22,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
+from gaixie.jobs.corpus.parquet import read_table
 from gaixie.jobs.corpus.session import set_shuffle_partitions
-from gaixie.jobs.pairs.build import Build
+from gaixie.jobs.pairs.build import PairsBuild
 from gaixie.jobs.pairs.clusters.buckets import Bands, neighbours
 from gaixie.jobs.pairs.clusters.candidates import identified, near_duplicates, with_texts
 from gaixie.jobs.pairs.clusters.components import join_edges, strongest_edges
@@ -62,7 +63,7 @@ the sentence."""
 class Clustering:
     """The steps of one building."""
 
-    def __init__(self, build: Build, settings: Clusters):
+    def __init__(self, build: PairsBuild, settings: Clusters):
         self.build, self.settings, self.spark = build, settings, build.spark
         self.before = read_previous(build, settings) if settings.clusters else None
 
@@ -98,7 +99,7 @@ class Clustering:
         return self.spark.createDataFrame([], MADE).unionByName(made, True)
 
     def keep(self, name: str, table: DataFrame, *counted: Observation, **given: Any) -> DataFrame:
-        """Writes a table and reads it back, and notes its counts; see Build.keep."""
+        """Writes a table and reads it back, and notes its counts; see PairsBuild.keep."""
         kept, counts = self.build.keep(name, table, *counted, **given)
         self.build.figures[name] = counts["rows"]
         if counts.get("count"):
@@ -134,10 +135,10 @@ class Clustering:
         settings = self.settings
         if not self.build.figures["edges"]:
             return self.spark.createDataFrame([], LINKED)
-        counts = self.build.steps.once("groups", lambda: self._write_groups(kept, edges))
+        counts = self.build.markers.once("groups", lambda: self._write_groups(kept, edges))
         self.build.figures |= counts
-        groups = self.build.read(f"{self.build.work}/groups")
-        links = self.build.read(f"{self.build.work}/links")
+        groups = read_table(self.spark, f"{self.build.work}/groups")
+        links = read_table(self.spark, f"{self.build.work}/links")
         links = links.groupBy("component").agg(F.collect_list(F.struct("a", "b")).alias("edges"))
         columns = F.collect_list(F.struct("node", "id", "text", "cluster", "new"))
         sentences = kept.join(groups, "node").groupBy("component").agg(columns.alias("sentences"))
@@ -160,34 +161,34 @@ class Clustering:
         files, path = storage.arrow_filesystem(f"{self.build.work}/edges")
         table = pq.read_table(path, filesystem=files)
         a, b, score = (table[name].to_numpy() for name in ("a", "b", "score"))
-        members = self._members(kept, edges) if self.before is not None else None
-        ends = [a], [b]
-        if members is not None:
-            ends = [a, members["centre"].to_numpy()], [b, members["node"].to_numpy()]
-        nodes, components = join_edges(np.concatenate(ends[0]), np.concatenate(ends[1]))
+        centres, members = self._members(kept, edges)
+        nodes, components = join_edges(np.append(a, centres), np.append(b, members))
         component = components[np.searchsorted(nodes, a)]
         rows = strongest_edges(component, score, a, b, COMPONENT_EDGES)
-        columns = {"a": a[rows], "b": b[rows], "component": component[rows]}
-        self.build.write_table("links/0.parquet", pa.table(columns))
-        needed = [a[rows], b[rows], *([members["node"].to_numpy()] if members else [])]
-        is_needed = np.isin(nodes, np.concatenate(needed))
+        links = {"a": a[rows], "b": b[rows], "component": component[rows]}
+        is_needed = np.isin(nodes, np.concatenate([a[rows], b[rows], members]))
         groups = {"node": nodes[is_needed], "component": components[is_needed]}
-        self.build.write_table("groups/0.parquet", pa.table(groups))
+        self.build.check_lock()
+        for name, columns in (("links", links), ("groups", groups)):
+            storage.write_table(f"{self.build.work}/{name}/0.parquet", pa.table(columns))
         return {"edges_over_limit": len(a) - len(rows)}
 
-    def _members(self, kept: DataFrame, edges: DataFrame) -> pa.Table:
-        """Returns columns centre, node: the members of published clusters that matter.
+    def _members(self, kept: DataFrame, edges: DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        """Returns (hash of the cluster, node), int64: the members of published clusters that matter.
 
         These are the members that have an edge and, of their clusters, those with which newcomers
         are compared: the centre, then by node.
         """
+        if self.before is None:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
         published = kept.where("cluster IS NOT NULL")
         nodes = edges.select(F.explode(F.array("a", "b")).alias("node"))
         touched = published.join(nodes, "node", "left_semi")
         members = published.join(touched.select("cluster").distinct(), "cluster", "left_semi")
         first = first_members(members, self.settings.compared).select("cluster", "node")
         both = first.union(touched.select("cluster", "node"))
-        return both.select(F.xxhash64("cluster").alias("centre"), "node").toArrow()
+        found = both.select(F.xxhash64("cluster").alias("centre"), "node").toArrow()
+        return found["centre"].to_numpy(), found["node"].to_numpy()
 
 
 def distinct_sentences(
@@ -226,7 +227,7 @@ def first_members(members: DataFrame, most: int) -> DataFrame:
     return members.withColumn("rank", F.row_number().over(order)).where(F.col("rank") <= most)
 
 
-def read_previous(build: Build, settings: Clusters) -> DataFrame:
+def read_previous(build: PairsBuild, settings: Clusters) -> DataFrame:
     """Reads table PUBLISHED of the output that settings.clusters names.
 
     Raises UserError if none is published there, or if it has other keys.
@@ -239,4 +240,4 @@ def read_previous(build: Build, settings: Clusters) -> DataFrame:
         raise UserError(f"--clusters {root}: pairs of another method, expected cluster")
     if (keys := tuple(manifest["settings"]["key_column"])) != settings.key_column:
         raise UserError(f"--clusters {root}: its keys are {keys}; give the same keys")
-    return build.read(f"{root}/clusters", PUBLISHED)
+    return read_table(build.spark, f"{root}/clusters", schema=PUBLISHED)

@@ -11,7 +11,7 @@ from inspect import getdoc, getmodule
 from pathlib import Path
 from typing import Any
 
-from gaixie.jobs.corpus.settings import Csv
+from gaixie.jobs.corpus.input import Csv
 from gaixie.jobs.pairs.back_translation import BackTranslation
 from gaixie.jobs.pairs.clusters.method import Clusters
 from gaixie.jobs.pairs.llm import Llm

@@ -1,0 +1,52 @@
+"""A resumed job must say what has changed since it began, and never trust what is half deleted."""
+
+import pytest
+
+from gaixie.jobs.corpus.markers import Markers
+from gaixie.udfs.command_line import UserError
+from gaixie.udfs.storage import storage
+
+
+def test_changes_are_said_or_refused(tmp_path, capsys):
+    markers = Markers(f"{tmp_path}/_work")
+    markers.start({"least": 15, "inputs": ["a"]}, False, "run 'r'", by_part=True)
+    markers.start({"least": 15, "inputs": ["a"]}, True, "run 'r'", by_part=True)
+    assert capsys.readouterr().err == ""
+    markers.start({"least": 20, "inputs": ["a"]}, True, "run 'r'", by_part=True)
+    assert "least was 15, now 20" in capsys.readouterr().err
+    with pytest.raises(UserError, match=r'^out: .*inputs was \["a"\], now \["b"\]'):
+        markers.start({"least": 20, "inputs": ["b"]}, True, "out")
+
+
+def test_a_part_is_done_once_under_each_fingerprint(tmp_path):
+    markers, done = Markers(f"{tmp_path}/_work"), []
+
+    def work() -> dict[str, int]:
+        done.append(len(done))
+        return {"rows": len(done)}
+
+    assert [markers.once("a", work)["rows"] for _ in range(2)] == [1, 1]
+    told = [markers.once("b", work, fingerprint)["rows"] for fingerprint in "xxyx"]
+    assert told == [2, 2, 3, 4]
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_what_is_half_deleted_is_not_resumed(tmp_path, monkeypatch, resume):
+    """Markers may outlive what they stand for if a process is killed while it deletes."""
+    markers = Markers(f"{tmp_path}/_work")
+    markers.start({}, False, "out")
+    markers.once("a", dict)
+    delete = storage.delete
+
+    def killed(uri: str) -> None:
+        if uri.endswith("_work"):
+            raise KeyboardInterrupt
+        delete(uri)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "delete", killed)
+        with pytest.raises(KeyboardInterrupt):
+            markers.clear() if resume else markers.start({}, False, "out")
+    assert (tmp_path / "_work/a.json").exists()
+    markers.start({}, True, "out")
+    assert not (tmp_path / "_work/a.json").exists()

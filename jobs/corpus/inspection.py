@@ -394,8 +394,8 @@ def _check_origins(spark: SparkSession, source: InputFiles) -> None:
     rows = rows_of(spark, source, source.files)
     origin = column(name).cast("string").alias("origin")
     known = origin.isNotNull() & origin.isin(*ORIGINS)
-    unknown = rows.where(~known).select(F.min(F.struct(file_path.alias("path"), origin)))
-    [[first]] = unknown.collect()
+    unknown = rows.where(~known).select(file_path.alias("path"), origin)
+    [[first]] = unknown.agg(F.min(F.struct("path", "origin"))).collect()
     if first is not None:
         path = shown(unquote(first.path)) or source.settings.path
         raise _unknown_origin(path, name, first.origin)

@@ -72,7 +72,7 @@ def test_odd_files_are_read(spark, tmp_path, name):
 def test_the_output_of_several_runs(spark, tmp_path):
     """Origins are in the names of folders, which begin at another place in each output."""
     for run, origin in (("a", "human"), ("a", "llm"), ("b", "llm")):
-        put(tmp_path / run / f"scored/origin={origin}/stage=1/a.parquet", ONE)
+        put(tmp_path / run / f"scored/origin={origin}/a.parquet", ONE)
         put(tmp_path / run / "manifest.json", "{}")
     rows = rows_of(spark, tmp_path / "*", origin_column="origin")
     assert sorted(row["origin"] for row in rows) == ["human", "llm", "llm"]

@@ -458,7 +458,9 @@ def test_an_answer_that_never_comes(root, tmp_path, monkeypatch):
     given = ("--unreleased", "--license", "cc-by-2.0")
     with monkeypatch.context() as patch:
         patch.setattr(storage, "create", create_and_lose)
-        assert "cannot be reached" in release(tmp_path, *given, "--version", "1.0").error
+        lost = release(tmp_path, *given, "--version", "1.0")
+    assert lost.code == 2
+    assert "cannot be reached" in lost.stderr.splitlines()[-1]
     assert release(tmp_path, "--verify", "1.0").code == 0
     manifest = json.loads((tmp_path / "releases/1.0/manifest.json").read_text("utf-8"))
     assert [entry["run_id"] for entry in manifest["runs"]] == ["a", "b"]

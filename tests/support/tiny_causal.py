@@ -1,10 +1,17 @@
 """Makes a causal language model with random weights, as a folder that transformers loads."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
 
 CHARACTERS = (
     "第0123456789号仓库的货物在昨天夜里全部运到了码头请改写下面句子要求完整保留原意。，：\n"
@@ -45,3 +52,28 @@ def tiny_causal(folder: Path, chat: bool) -> str:
     )
     LlamaForCausalLM(config).save_pretrained(folder)
     return str(folder)
+
+
+def tiny_qwen(texts: Sequence[str]) -> tuple[Qwen2ForCausalLM, PreTrainedTokenizerFast]:
+    """Returns a Qwen with random weights, and a byte-level BPE of texts and some English."""
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=500,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        special_tokens=["<|endoftext|>", "<|im_end|>"],
+    )
+    bpe.train_from_iterator([*texts, "The quick brown fox jumps over the lazy dog."] * 20, trainer)
+    torch.manual_seed(0)
+    config = Qwen2Config(
+        vocab_size=bpe.get_vocab_size(),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        tie_word_embeddings=True,
+    )
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token="<|im_end|>")
+    return Qwen2ForCausalLM(config), tokenizer

@@ -10,9 +10,8 @@ import gguf
 import gguf.quants
 import pytest
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
-from transformers import PreTrainedTokenizerFast as FastTokenizer
+from tiny_causal import tiny_qwen
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from gaixie.training import bases
 from gaixie.training.modeling.prompt import prompt
@@ -52,26 +51,9 @@ def test_another_file_than_expected(tmp_path, monkeypatch):
         bases.assemble("tiny", tmp_path)
 
 
-def base() -> tuple[Qwen2ForCausalLM, FastTokenizer]:
-    """Returns a tiny Qwen with a byte-level BPE of Chinese and English."""
-    bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bpe.decoder = decoders.ByteLevel()
-    special = [bases.END, "<|im_end|>"]
-    trainer = trainers.BpeTrainer(
-        vocab_size=420, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), special_tokens=special
-    )
-    bpe.train_from_iterator([*SENTENCES, "other words of another language"] * 9, trainer)
-    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1}
-    heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "tie_word_embeddings": True}
-    torch.manual_seed(0)
-    model = Qwen2ForCausalLM(Qwen2Config(vocab_size=bpe.get_vocab_size(), **sizes, **heads))
-    return model, FastTokenizer(tokenizer_object=bpe, eos_token="<|im_end|>")
-
-
 def test_a_folder_is_trimmed(tmp_path, capsys):
     """A Qwen model must get no begin token, the end token of its pretraining, and fewer tokens."""
-    for one in base():
+    for one in tiny_qwen(SENTENCES):
         one.save_pretrained(tmp_path / "base")
     text = tmp_path / "text.txt"
     text.write_text("\n".join(SENTENCES * 4) + "\n", "utf-8")
@@ -80,7 +62,7 @@ def test_a_folder_is_trimmed(tmp_path, capsys):
     model = AutoModelForCausalLM.from_pretrained(tmp_path / "out", dtype="auto")
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
     assert model.dtype == torch.bfloat16
-    assert len(tokenizer) < 420
+    assert len(tokenizer) < 500
     assert (tokenizer.bos_token, tokenizer.eos_token) == (None, bases.END)
     for sentence in [*SENTENCES, prompt("龘😀", "正式")]:
         assert tokenizer.decode(tokenizer(sentence)["input_ids"]) == sentence
@@ -91,7 +73,7 @@ def test_a_folder_is_trimmed(tmp_path, capsys):
 
 def test_packed_weights_are_unpacked(tmp_path, monkeypatch):
     """A GGUF with weights of eight bits must become an ordinary folder with the same weights."""
-    model, tokenizer = base()
+    model, tokenizer = tiny_qwen(SENTENCES)
     path = tmp_path / "tiny.gguf"
     writer = gguf.GGUFWriter(path, "qwen2")
     writer.add_block_count(1)

@@ -22,23 +22,20 @@ HUMAN = ["昨天我们看花在公园", "书他在看", "书他2024年3月读了
 SIGNATURE = "SPScore-zh|v:0.2|tier:core|seg:jieba|model:lightgbm-0123456789ab"
 
 
-def history(stage: int, evaluation: int, **changes) -> dict:
-    line = {
-        "action": "save best",
-        "reason": f"of evaluation {evaluation}",
+def history(stage: int, evaluation: int, best: int | None, reason: str = "") -> dict:
+    """Returns a line of history.jsonl; an evaluation without a best one has no score."""
+    return {
         "stage": stage,
         "evaluation": evaluation,
+        "reason": reason,
         "step": 10 * evaluation,
         "seconds": 60.0 * evaluation,
         "accuracy": 0.5 + evaluation / 100,
-        "score": evaluation / 100,
-        "best": evaluation / 100,
-        "best_evaluation": evaluation,
-        "improved": True,
+        "score": best and evaluation / 100,
+        "best_evaluation": best,
         "signature": SIGNATURE,
         "samples": [["他在看书", "书他在看"], ["今天好", ""]],
     }
-    return line | changes
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +52,9 @@ def output(tmp_path_factory) -> Path:
     settings = Settings.model_validate(values).model_dump(mode="json")
     (output / "settings.yaml").write_text(yaml.safe_dump({"settings": settings, "identity": {}}))
     lines = [
-        history(1, 1),
-        history(1, 2, improved=False, best_evaluation=1, reason="stage 1 is fitted"),
-        history(3, 1, score=None, best=None, best_evaluation=None),
+        history(1, 1, 1),
+        history(1, 2, 1, "the stage is fitted"),
+        history(3, 1, None, "of evaluation 1"),
     ]
     text = "".join(json.dumps(row) + "\n" for row in lines)
     (output / "history.jsonl").write_text(text)
@@ -70,7 +67,7 @@ def test_a_card_without_figures(output):
     card = ModelCard(text)
     assert card.data.language == ["zh"]
     assert card.data.library_name == "transformers"
-    assert "| 1 | 1 | 20 | 0.510 | 0.010 | stage 1 is fitted |" in text
+    assert "| 1 | 1 | 20 | 0.510 | 0.010 | the stage is fitted |" in text
     assert "| 3 | 3 | 10 | 0.510 | – | of evaluation 1 |" in text
     assert "| 今天好 | (nothing) |" in text
     assert "run monday" in text

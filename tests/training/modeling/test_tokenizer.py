@@ -118,17 +118,6 @@ def test_what_the_source_does_not_have_is_dropped_and_counted():
 # transformers
 
 
-def test_datasets_map():
-    import datasets
-
-    rows = datasets.Dataset.from_dict(
-        {"source": ["他2024年读", "看《三国》"], "target": ["看", "读"]}
-    )
-    mapped = rows.map(lambda row: tokenizer(row["source"], text_target=row["target"]), batched=True)
-    decoded = tokenizer.decode(mapped["input_ids"][:], entities=mapped["entities"][:])
-    assert decoded == ["他2024年读", "看《三国》"]
-
-
 def test_save_and_load(tmp_path):
     from transformers import AutoTokenizer
 

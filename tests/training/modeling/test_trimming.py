@@ -4,8 +4,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
+from tiny_causal import tiny_qwen
+from tokenizers import Tokenizer, models
+from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers import PreTrainedTokenizerFast as FastTokenizer
 
 from gaixie.training.modeling.trimming import trim
@@ -23,25 +24,9 @@ RARE = ["龘靐齉爩", "😀👩‍👩‍👧", "\U00020000𠮷", "é́ ￼ \t
 @pytest.fixture(scope="module")
 def base():
     """Returns a byte-level BPE of Chinese and English, like Qwen's, and a model for it."""
-    bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bpe.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=500, initial_alphabet=alphabet, special_tokens=["<|im_start|>", END]
-    )
-    bpe.train_from_iterator((COMMON + OTHER) * 20, trainer)
-    tokenizer = FastTokenizer(tokenizer_object=bpe, eos_token=END, pad_token=END)
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        tie_word_embeddings=True,
-    )
-    return LlamaForCausalLM(config), tokenizer
+    model, tokenizer = tiny_qwen(COMMON + OTHER)
+    tokenizer.eos_token = tokenizer.pad_token = END
+    return model, tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +34,7 @@ def both(base, tmp_path_factory):
     """Returns the base, and the trimmed model and tokenizer, saved and loaded again."""
     model, tokenizer = base
     folder = tmp_path_factory.mktemp("trimmed")
-    copy = LlamaForCausalLM(model.config)
+    copy = type(model)(model.config)
     copy.load_state_dict(model.state_dict())
     trimmed, small = trim(copy, tokenizer, COMMON * 4, least=4)
     trimmed.save_pretrained(folder)
@@ -64,7 +49,7 @@ def test_its_size(both):
     assert trimmed.get_input_embeddings().num_embeddings == len(small) == trimmed.config.vocab_size
     assert small.eos_token == END
     assert small.convert_tokens_to_ids(END) == small.eos_token_id == trimmed.config.eos_token_id
-    assert "<|im_start|>" not in small.get_vocab()
+    assert "<|im_end|>" not in small.get_vocab()
 
 
 def test_common_text_is_encoded_as_before(both):

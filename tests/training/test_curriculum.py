@@ -13,9 +13,11 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 import yaml
@@ -131,10 +133,18 @@ def is_at(output: Path, stage: int, step: int) -> bool:
 
 
 def kill(process: subprocess.Popen, output: Path, step: int) -> None:
-    """Kills all processes of a run once it is so far in its second stage."""
-    wait_for(lambda: is_at(output, 2, step), f"step {step}", process)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    """Kills all processes of a run once it is so far in its second stage.
+
+    The launcher's child may have a group of its own.
+    """
+    try:
+        wait_for(lambda: is_at(output, 2, step), f"step {step}", process)
+    finally:
+        with suppress(psutil.NoSuchProcess):
+            for one in psutil.Process(process.pid).children(recursive=True):
+                one.kill()
+        process.kill()
+        process.wait()
 
 
 def kill_forks(config: str, output: Path, step: int, ranks: int = 1) -> None:

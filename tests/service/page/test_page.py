@@ -344,8 +344,9 @@ def test_rows_open_link_and_are_sorted_out(open_page):
     row = page.locator("#run-rows tbody tr").first
     row.wait_for()
     assert row.locator(".moved, .replaced, .added, .lost").count() > 1
-    page.dblclick("#run-rows tbody tr:first-child td.number >> nth=1")
+    row.locator("td.number").last.click()
     page.wait_for_selector("tr.detail .judgements")
+    page.dblclick("#run-rows tbody tr:first-child td.number >> nth=1")
     assert page.locator("tr.detail").count() == 1
     assert "pair=" in page.url
     page.reload()

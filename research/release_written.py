@@ -2,8 +2,8 @@
 
   python research/release_written.py DATA --output examples/written
 
-DATA has written_groups.jsonl, written_broken.jsonl and written_rated.jsonl; further groups are in
-research/pair_encoder/. The output is a folder that the Hugging Face hub accepts: a Parquet file for
+DATA has written_groups.jsonl, written_broken.jsonl, written_rated.jsonl and written_tones.jsonl;
+further groups are in research/pair_encoder/. The output is a folder that the Hugging Face hub accepts: a Parquet file for
 each table and split, and README.md (the card). Splits are by group; no model here learned from the
 test split.
 
@@ -34,6 +34,7 @@ from gaixie.udfs.reports import render
 
 OWN = Path(__file__).with_name("pair_encoder")
 CARD = OWN / "written_card.md.j2"
+TONES = ("formal", "spoken", "concise")
 KINDS = ("negation", "roles", "fact", "scope", "salad")
 EXCHANGED, FIRST_REWRITTEN = 30_000, 40_000
 """First group numbers: of groups with exchanged participants, and of free rewrites."""
@@ -42,6 +43,7 @@ TABLES = {
     "counterparts": "sentences that say something else than their source, or are no Chinese",
     "ratings": "pairs rated from 0 to 5",
     "premises": "what follows from a sentence, what may be true, and what contradicts it",
+    "tones": "a sentence in a formal, a spoken and a concise tone",
 }
 
 
@@ -68,7 +70,7 @@ def release(args: argparse.Namespace) -> None:
 
 
 def read_tables(data: Path) -> dict[str, pd.DataFrame]:
-    """Reads the four tables, each with a column ``split``."""
+    """Reads the tables, each with a column ``split``."""
     written = read_json_lines(data / GROUPS, OWN / GROUPS)
     exchanged, rewritten = (
         [
@@ -108,16 +110,18 @@ def read_tables(data: Path) -> dict[str, pd.DataFrame]:
         for kind in FOLLOWS
         for text in row[kind]
     ]
+    toned = read_json_lines(data / "written_tones.jsonl", OWN / "tones.jsonl")
     columns = ["group", "kind", "source", "text"]
     tables = {
         "groups": pd.DataFrame(groups, columns=["group", "domain", "texts"]),
         "counterparts": pd.DataFrame(counterparts, columns=columns),
         "ratings": rated[["group", "kind", "source", "paraphrase", *RATINGS]],
         "premises": pd.DataFrame(premises, columns=columns),
+        "tones": pd.DataFrame(toned)[["group", "domain", "source", *TONES]],
     }
     # Models learned from all groups without counterparts.
     compared = {*tables["counterparts"]["group"], *tables["premises"]["group"]}
-    test = {group for group in compared if held_out(group)}
+    test = {group for group in {*compared, *tables["tones"]["group"]} if held_out(group)}
     return {
         name: table.assign(split=table["group"].isin(test).map({True: "test", False: "train"}))
         for name, table in tables.items()

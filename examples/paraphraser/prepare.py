@@ -6,11 +6,12 @@ DATA has wmt_en_zh_translations.parquet, several Chinese translations of each En
 examples/written has groups of sentences that a language model wrote to say the same.
 
   OUTPUT/written/pairs.parquet        every ordered pair of a training group
+  OUTPUT/tones/pairs.parquet          the sentences of a training group in three tones
   OUTPUT/translations/pairs.parquet   every ordered pair of translations of one English sentence
   OUTPUT/sentences.parquet            all these sentences, for the vocabulary of the base
   OUTPUT/held-out.parquet             source, and written: a free rewording; of the test groups
 
-Pairs have the column group, by which every later split goes.
+Pairs have the column group, by which every later split goes, and code: the tone of the paraphrase.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from gaixie.udfs.text.normalise import normalise
 
 WRITTEN = Path(__file__).parents[1] / "written/data"
 TRANSLATIONS = "wmt_en_zh_translations.parquet"
+TONES = {"formal": "正式", "spoken": "口语", "concise": "精简"}
 SHORTEST, LONGEST = 15, 80
 """Characters of a sentence."""
 
@@ -50,6 +52,7 @@ def prepare(data: Path, output: Path) -> None:
     pairs = {
         "written": pairs_of("written", groups),
         "translations": pairs_of("wmt", translations),
+        "tones": toned_pairs(pq.read_table(WRITTEN / "tones-train.parquet").to_pylist()),
     }
     for name, rows in pairs.items():
         write(rows, output / name / "pairs.parquet")
@@ -62,7 +65,7 @@ def prepare(data: Path, output: Path) -> None:
     print(f"pairs: {counts}; {len(texts):,} sentences; {len(held_out):,} held out")
 
 
-def pairs_of(name: str, groups: Iterable[list[str | None]]) -> list[dict[str, str]]:
+def pairs_of(name: str, groups: Iterable[list[str | None]]) -> list[dict[str, str | None]]:
     """Every ordered pair of two different sentences of a group that are long and short enough."""
     rows = []
     for number, texts in enumerate(groups):
@@ -70,14 +73,30 @@ def pairs_of(name: str, groups: Iterable[list[str | None]]) -> list[dict[str, st
         fit = [text for text in own if SHORTEST <= len(text) <= LONGEST]
         for source, paraphrase in permutations(fit, 2):
             group = f"{name}-{number}"
-            rows.append({"source": source, "paraphrase": paraphrase, "group": group})
+            row = {"source": source, "paraphrase": paraphrase, "group": group, "code": None}
+            rows.append(row)
     return rows
 
 
-def write(rows: list[dict[str, str]], path: Path) -> None:
+def toned_pairs(groups: Iterable[dict[str, str]]) -> list[dict[str, str | None]]:
+    """A pair for each tone of a sentence, with the tone as its code."""
+    return [
+        {
+            "source": normalise(row["source"]),
+            "paraphrase": normalise(row[name]),
+            "group": f"tones-{row['group']}",
+            "code": tone,
+        }
+        for row in groups
+        for name, tone in TONES.items()
+    ]
+
+
+def write(rows: list[dict[str, str | None]], path: Path) -> None:
     """Writes a table, in row groups that can be read one by one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=100_000, compression="zstd")
+    table = pa.Table.from_pylist(rows, pa.schema(dict.fromkeys(rows[0], pa.string())))
+    pq.write_table(table, path, row_group_size=100_000, compression="zstd")
 
 
 if __name__ == "__main__":

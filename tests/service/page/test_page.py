@@ -279,10 +279,12 @@ def test_the_keyboard_and_back(open_page):
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
-def test_everybody_can_use_it(open_page, width, scheme):
+def test_everybody_can_use_it(open_page, examples, width, scheme):
     """axe must find no fault in any part, nothing may be wider than the window, and the theme must
     be the system's."""
-    page = open_page(color_scheme=scheme, viewport={"width": width, "height": 800})
+    few = int(100 * sorted(examples["spscore"].to_pylist())[-5]) / 100  # axe is slow with many rows
+    window = {"width": width, "height": 800}
+    page = open_page(f"/#run?min_spscore={few}", color_scheme=scheme, viewport=window)
     assert page.get_attribute("html", "data-theme") == scheme
     page.wait_for_selector("#run-rows tbody tr")
     page.click("#run-rows tbody tr:first-child td.number button")

@@ -1,4 +1,4 @@
-"""Decides from its evaluations when a stage is fitted and the next one begins: Figure 3 of the paper.
+"""Decides from its evaluations when a stage is fitted and the next begins: Figure 3 of the paper.
 
 Source: Chinese Sentence Paraphrasing, section 5.3 and Figure 3. A stage trains until its model is
 fitted, then the next, harder stage starts from the best weights. Each evaluation has two values:

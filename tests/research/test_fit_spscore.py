@@ -23,6 +23,13 @@ def settings_of(path: Path, **given) -> Rated:
     return Rated(name="r", tables=[RatedTable(path=str(path))], **given)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_resamples():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluation, "SAMPLES", 20)
+        yield
+
+
 @pytest.fixture(scope="module")
 def ratings(tmp_path_factory):
     """Returns the first 80 example pairs with annotations as ratings; fluency has none."""

@@ -76,13 +76,14 @@ def build_pairs(
             build = PairsBuild(spark, name, method, limit, lock.check)
             build.start(found, lines, resume)
             build.judge()
-            build.make()
-            build.write_pairs()
-            build.write_quarantine()
-            build.publish()
-            if dry_run:
-                for row in read_table(spark, f"{output}/pairs").limit(3).collect():
-                    print(f"  {row.source}\n  -> {row.paraphrase}")
+            if not (dry_run and method.show_requests(build.fit)):
+                build.make()
+                build.write_pairs()
+                build.write_quarantine()
+                build.publish()
+                if dry_run:
+                    for row in read_table(spark, f"{output}/pairs").limit(3).collect():
+                        print(f"  {row.source}\n  -> {row.paraphrase}")
     if dry_run:
         print("nothing was written")
     return 0
@@ -211,10 +212,14 @@ class PairsBuild:
         self.markers.once("lines", write)
         return read_table(self.spark, path)
 
+    @property
+    def fit(self) -> DataFrame:
+        """Returns the items that can be in a pair."""
+        return self.judged.where("reason IS NULL").drop("reason", MALFORMED_LINE)
+
     def make(self) -> None:
         """Lets the method make pairs of the items that are fit."""
-        fit = self.judged.where("reason IS NULL").drop("reason", MALFORMED_LINE)
-        self.made, _ = self.keep("made", self.method.make(self, fit))
+        self.made, _ = self.keep("made", self.method.make(self, self.fit))
 
     def write_pairs(self) -> None:
         """Writes the pairs, with their lineage, in files of about equal size."""

@@ -166,6 +166,16 @@ class Llm(FromSentences):
         finally:
             asking.threads.shutdown(wait=False, cancel_futures=True)
 
+    def show_requests(self, fit: DataFrame) -> bool:
+        rows = fit.select("group", "source").dropDuplicates(["group"]).collect()
+        asked = len(rows) * self.paraphrases * max(len(self.degree), 1)
+        print(f"{len(rows):,} sentences: would send {asked:,} requests; the first:")
+        for row in rows[:1]:
+            for message in self.messages(row.source, *self.degree[:1]):
+                print(f"  {message['role']}: {message['content']}")
+        print("no request was sent")
+        return True
+
     @property
     def _template(self) -> Path:
         return Path(self.prompt if self.prompt.endswith(".j2") else FOLDER / f"{self.prompt}.j2")

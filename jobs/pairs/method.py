@@ -170,6 +170,10 @@ class Method(Options):
         """
         raise NotImplementedError
 
+    def show_requests(self, fit: DataFrame) -> bool:
+        """Prints what a method would send to a service that costs money; False: it sends nothing."""
+        return False
+
     def used(self, build: PairsBuild, pairs: DataFrame) -> DataFrame:
         """Returns the items that are in pairs, in rows that may repeat."""
         raise NotImplementedError

@@ -37,7 +37,7 @@ METHODS: dict[str, type[Method]] = {
 SWITCHES = {
     "resume": "continue from what a killed job finished",
     "take-over": "take over the output from a process on another host, which must have ended",
-    "dry-run": "build from the first rows, show some pairs, and delete everything",
+    "dry-run": "build from the first rows, show some pairs, delete everything; llm: send nothing",
 }
 
 

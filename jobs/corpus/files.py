@@ -138,7 +138,7 @@ def _walk(root: str) -> tuple[list[File], list[str]]:
             continue
         seen.add(real)
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-            if entry.is_dir():
+            if _is_folder(entry):
                 (links if entry.is_symlink() else folders).append(entry.path)
             elif entry.is_file():
                 files.append(_file(entry.path))
@@ -148,6 +148,13 @@ def _walk(root: str) -> tuple[list[File], list[str]]:
             else:
                 others.append(_uri(entry.path))
     return files, others
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError as error:  # a link that leads to itself
+        raise UserError(f"{entry.path}: {error.strerror}") from None
 
 
 def _file(path: str) -> File:

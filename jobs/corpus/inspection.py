@@ -127,18 +127,18 @@ def _check_names(names: list[str], path: str, source: InputFiles) -> None:
             f"memory with more than {MAX_COLUMNS:,}: remove columns that are not needed"
         )
     options = {
-        settings.source_column: "--source-column",
-        settings.paraphrase_column: "--paraphrase-column",
-        settings.origin_column: "--origin (or --origin-column)",
+        settings.source_column: "--source-column names another",
+        settings.paraphrase_column: "--paraphrase-column names another",
+        settings.origin_column: "give --origin, or --origin-column for another",
     }
     texts = settings.text_columns
     for wanted in dict.fromkeys([*texts, *(settings.carried or ())]):
         if wanted not in names:
-            there = ", ".join(names)
+            there = ", ".join(names) or "none"
             if not "".join(names).isprintable():
                 raise UserError(f"{path}: no column '{wanted}'; it looks like a binary file")
             hint = f"; {GIVE_ENCODING}" if UNDECODABLE in there else ""
-            option = f"; {options[wanted]} names another" if wanted in options else ""
+            option = f"; {options[wanted]}" if wanted in options else ""
             raise UserError(f"{path}: no column '{wanted}', it has: {there}{hint or option}")
     if settings.license and any(name.lower() == LICENSE for name in names):
         raise UserError(
@@ -301,12 +301,15 @@ def _inspect_text(spark: SparkSession, source: InputFiles) -> None:
         names |= own
     if not any(part.objects for parts in scans.values() for part in parts):
         first = shown(source.files[0].uri)
-        what = "JSON object found, expected one a line" if source.format == "jsonl" else "rows"
+        what = "rows"
+        if source.format == "jsonl":
+            what = "JSON object found, expected one a line (jq -c .[] makes lines of a JSON array)"
         raise UserError(f"{first}: no {what}")
     fields = [StructField(name, StringType()) for name in [*names, *source.folder_names]]
     source.schema = StructType(fields)
     for file, parts in scans.items():
-        if unknown := next((part.unknown for part in parts if part.unknown), None):
+        unknown = next((part.unknown for part in parts if part.unknown), None)
+        if unknown and source.settings.origin_column in names:
             held = f"{unknown}, expected one of {', '.join(ORIGINS)}"
             raise UserError(f"{shown(file.uri)}, {held}")
 

@@ -79,10 +79,12 @@ text is decoded as if it had another encoding."""
 
 
 def likely_encoding(data: bytes) -> str | None:
-    """Returns utf-8, utf-16, gb18030 or big5, whichever the beginning of a file looks like; None if
+    """Returns utf-8, utf-16 (-le, -be without a mark), gb18030 or big5, whichever the beginning of a file looks like; None if
     it looks like none of them."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
+    if b"\0" in data[:2]:
+        return "utf-16-be" if data.startswith(b"\0") else "utf-16-le"
     best, name = 0.0, None
     for encoding in ("utf-8", "gb18030", "big5"):
         text = codecs.getincrementaldecoder(encoding)("replace").decode(data)

@@ -10,6 +10,7 @@ import bz2
 import codecs
 import gzip
 import io
+import lzma
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,7 +44,10 @@ KINDS = {
 }
 """Endings of the file names of each kind of table."""
 
-COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".lz4": "lz4"}
+
+FAULTS = (zlib.error, lzma.LZMAError, pa.ArrowException)
+"""What readers raise for a damaged file, beside Python's own errors."""
 
 MALFORMED_LINE = "malformed_line"
 """Column that holds a record that could not be split into columns."""
@@ -132,7 +136,7 @@ def opened(name: str, link: str = "") -> Iterator[io.BufferedReader]:
             yield io.BufferedReader(_decompressed(name.lower(), file), HEAD_BYTES)
     except TableError:
         raise
-    except (ValueError, EOFError, OSError, zlib.error, pa.ArrowException) as error:
+    except (ValueError, EOFError, OSError, *FAULTS) as error:
         said = " ".join(str(error).split()) or type(error).__name__
         raise TableError(said if said.startswith(f"{name}: ") else f"{name}: {said}") from None
 
@@ -142,6 +146,8 @@ def _decompressed(name: str, file: Any) -> Any:
         return gzip.open(file)
     if name.endswith(".bz2"):
         return bz2.open(file)
+    if name.endswith(".xz"):
+        return lzma.open(file)
     if name.endswith((".zst", ".lz4")):
         return pa.CompressedInputStream(pa.PythonFile(file), COMPRESSED[name[-4:]])
     return file

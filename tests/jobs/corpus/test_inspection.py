@@ -142,7 +142,9 @@ REFUSED = [
     ("b.csv", b"PK\3\4\0\x1b[31m\0" * 20, LLM, ""),
     ("b.csv", f"source,paraphrase\n{A},{B}\n".encode("gb18030"), LLM, "--encoding gb18030"),
     ("b.csv", "source,paraphrase\n", LLM, ""),
-    ("c.jsonl", json.dumps({"source": A, "words": B}), KIND, "kind"),
+    ("c.jsonl", json.dumps({"source": A, "words": B}), KIND, "paraphrase"),
+    ("c.jsonl", OBJECT, KIND, "give --origin"),
+    ("c.jsonl", f"[{OBJECT}]", LLM, "jq"),
     ("c.jsonl.gz", b"\x1f\x8b\x08\0\0\0\0\0", LLM, ""),
     ("d.docx", "x", LLM, ""),
 ]

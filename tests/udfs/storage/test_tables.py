@@ -5,6 +5,7 @@ import csv
 import gzip
 import io
 import json
+import lzma
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -198,20 +199,22 @@ def test_bytes_that_are_not_utf8_are_marked(tmp_path):
 SENTENCES = "志愿者在清理河道时发现一块石碑，文物部门已经把它运回去了。"
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "gb18030", "big5"])
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-16", "utf-16-le", "utf-16-be", "gb18030", "big5"]
+)
 @pytest.mark.parametrize("cut", [0, 1])
 def test_the_encoding_that_a_file_looks_like(encoding, cut):
     text = SENTENCES.translate(str.maketrans("发现块门经运时们", "發現塊門經運時們"))
-    data = (text if encoding == "big5" else SENTENCES).encode(encoding)
+    data = ("{" + (text if encoding == "big5" else SENTENCES)).encode(encoding)
     assert likely_encoding(data[: len(data) - cut]) == encoding
     assert likely_encoding(bytes(range(128, 256)) * 9) is None
 
 
-@pytest.mark.parametrize("ending", ["gz", "bz2", "zst", "lz4"])
+@pytest.mark.parametrize("ending", ["gz", "bz2", "xz", "zst", "lz4"])
 def test_a_compressed_file_and_half_of_one(tmp_path, ending):
     lines = "".join(f"{A}{number}\t{B}\n" for number in range(20_000))
     data = ("source\tparaphrase\n" + lines).encode()
-    pack = {"gz": gzip.compress, "bz2": bz2.compress}
+    pack = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
     codec = {"zst": "zstd", "lz4": "lz4"}
     path = tmp_path / f"a.tsv.{ending}"
     if ending in pack:

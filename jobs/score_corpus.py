@@ -3,7 +3,7 @@
   spark-submit jobs/score_corpus.py --input pairs/ --origin parallel --output s3a://bucket/gaixie
   spark-submit jobs/score_corpus.py --config my.yaml --run-id monday --resume
   spark-submit jobs/score_corpus.py --config my.yaml --new-only      files that no run has scored
-  python jobs/score_corpus.py --input sample.csv --origin llm --output out --dry-run
+  python jobs/score_corpus.py sample.csv --origin llm --output out --dry-run
   python jobs/score_corpus.py --input pairs/ --origin llm --output out --tier paper
 
 Reads Parquet, JSON lines, CSV or TSV, and writes one run:
@@ -46,7 +46,7 @@ def main(argv: list[str] | None = None) -> int:
     args = _arguments(argv)
     settings = _settings(args)
     if not settings.output:
-        raise UserError("nowhere to write: give --output, or output in the config file")
+        raise UserError("nowhere to write: give --output FOLDER, or output in the config file")
     if not settings.inputs:
         raise UserError("nothing to read: give --input, or inputs in the config file")
     check_apart(settings.output, [source.path for source in settings.inputs])
@@ -58,13 +58,16 @@ def main(argv: list[str] | None = None) -> int:
 
 def _settings(args: argparse.Namespace) -> ScoreSettings:
     overrides = {name: getattr(args, name) for name in ("new_only", *WRITE, *HOW)}
-    if args.input:
+    path = args.input or args.file
+    if args.input and args.file:
+        raise UserError(f"{args.file}: --input is given too; several inputs go in the config file")
+    if path:
         given = {name: getattr(args, name) for name in READ}
         given = {name: value for name, value in given.items() if value is not None}
         try:
-            overrides["inputs"] = [Input(path=args.input, **given)]
+            overrides["inputs"] = [Input(path=path, **given)]
         except ValidationError as error:
-            raise UserError(f"--input {args.input}: {first_fault(error, 'origin')}") from error
+            raise UserError(f"--input {path}: {first_fault(error, 'origin')}") from error
     encoding = [f"csv.encoding={args.encoding}"] if args.encoding else []
     return load_settings(args.config, overrides, [*encoding, *args.set])
 
@@ -72,6 +75,7 @@ def _settings(args: argparse.Namespace) -> ScoreSettings:
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("score_corpus.py", __doc__)
     read = parser.add_argument_group("what to read (several inputs: in the config file)")
+    read.add_argument("file", metavar="FILE", nargs="?", help="the same as --input FILE")
     replaces = "file, folder or glob; replaces the config's inputs"
     read.add_argument("--input", metavar="PATH", help=replaces)
     add_options(read, Input, *READ)

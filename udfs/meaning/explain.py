@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from configparser import ConfigParser
 from functools import cache, cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, combinations, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ import numpy as np
 from gaixie.udfs.meaning import counted, facts, language_model, vectors
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.meaning.fact_tables import known_words
+from gaixie.udfs.text import numerals
 from gaixie.udfs.text.code_points import from_strings, word_ends
 from gaixie.udfs.text.normalise import is_han, normalise, written_places
 from gaixie.udfs.text.numerals import MEASURES
@@ -29,9 +30,12 @@ LOW = {"structure": 0.5, "synonyms": 0.5, "meaning": 0.8, "fluency": 0.8}
 """A judgement below its value here gets a reason."""
 ODD_SPOTS = 2
 """The most odd spots to name."""
-NUMERALS = frozenset("0123456789零〇一二两三四五六七八九十百千万亿第")
+MOVERS = frozenset("把被将由让")
+"""Words that move others and keep the meaning: 甲打乙 is 乙被甲打."""
 WORST = 2
 """The most words without a counterpart to name on each side."""
+SAME_CONTENT = 0.8
+"""With this share of the content or more, what is wrong is the order of words."""
 SOFT = ("quantity", "modality", "link", "question", "pronoun", "time")
 """Kinds of facts that good paraphrases change too: features count them, no reason names them."""
 SHARED = [counted.NAMES.index(name) for name in ("words_kept", "words_moved")]
@@ -156,6 +160,7 @@ def in_chinese(reason: str) -> str:
     return reason
 
 
+CLAUSE_END = re.compile("[,。;:!?…]")
 BEFORE_NUMBERS = re.compile("(?:第|周|星期|礼拜)?$")
 
 
@@ -211,18 +216,21 @@ def _sentences(language: str) -> Mapping[str, str]:
 
 def _changes(pair: Pair, say: Mapping[str, str]) -> Iterator[str]:
     """Yields reasons for facts and words that only one of the sentences has."""
-    lost, new = _missing_facts(pair)
+    lost, new, became = _missing_facts(pair)
     of_new = {fact.item: fact for fact in new if fact.kind == "opposite"}
     for fact in lost:
         other = of_new.get(facts.opposite(fact.item)) if fact.kind == "opposite" else None
         if other:
-            written = pair.a.quote(fact.start, fact.end), pair.b.quote(other.start, other.end)
-            yield say["opposite"].format(text=written[0], other=written[1])
-    sides = zip((pair.a, pair.b), ("lost", "new"), (lost, new), pair.losses, strict=True)
-    for sentence, verb, missing, losses in sides:
+            became.append((fact, other))
+    for fact, other in became:
+        written = pair.a.quote(fact.start, fact.end), pair.b.quote(other.start, other.end)
+        yield say["opposite"].format(text=written[0], other=written[1])
+    is_named = bool(became)
+    sides = zip((pair.a, pair.b), ("lost", "new"), (lost, new), strict=True)
+    for sentence, verb, missing in sides:
         named: list[tuple[int, int]] = []
         for fact in missing:
-            if fact.kind in (*SOFT, "opposite"):
+            if fact.kind in (*SOFT, "opposite", "exclusive"):
                 continue
             kind = fact.kind if fact.kind in ("number", "negation") else "name"
             widen = sentence.with_measure if kind == "number" else sentence.whole_words
@@ -230,24 +238,64 @@ def _changes(pair: Pair, say: Mapping[str, str]) -> Iterator[str]:
             if not any(start <= span[0] and span[1] <= end for start, end in named):
                 named.append(span)
                 yield say[f"{kind}_{verb}"].format(text=sentence.quote(*span))
+        is_named |= bool(named)
+    exchanged = _exchanged(pair.a, pair.b) if pair.content >= SAME_CONTENT else None
+    if exchanged and not is_named:
+        yield say["exchanged"].format(text=exchanged[0], other=exchanged[1])
+    elif not is_named:
+        yield from _words(pair, say)
+
+
+def _missing_facts(
+    pair: Pair,
+) -> tuple[list[facts.Fact], list[facts.Fact], list[tuple[facts.Fact, facts.Fact]]]:
+    """Returns the facts that the paraphrase lacks, those that the source lacks, and the clashes.
+
+    All are empty if the kernel counted no fact that reasons name.
+    """
+    if not pair.counts[NAMED].any():
+        return [], [], []
+    found = [facts.find(side.text, side.words) for side in (pair.a, pair.b)]
+    return facts.missing(*found), facts.missing(*found[::-1]), facts.clashes(*found)
+
+
+def _words(pair: Pair, say: Mapping[str, str]) -> Iterator[str]:
+    """Yields reasons for the worst words without a counterpart."""
+    sides = zip((pair.a, pair.b), ("lost", "new"), pair.losses, strict=True)
+    for sentence, verb, losses in sides:
+        numbers = numerals.find(sentence.text, sentence.words)  # 礼拜三 is 周三
         for place in np.argsort(-losses, kind="stable")[:WORST]:
             start, end = sentence.whole_words(place, place + 1)
             # The segmenter often cuts unknown text into pieces that are not words.
-            if (word := sentence.text[start:end]) not in known_words() or _is_number(word):
+            if sentence.text[start:end] not in known_words():
                 continue
-            if losses[place] > 0 and not any(a < end and start < b for a, b in named):
+            if any(number.start < end and start < number.end for number in numbers):
+                continue
+            if losses[place] > 0:
                 yield say[f"word_{verb}"].format(text=sentence.quote(start, end))
 
 
-def _missing_facts(pair: Pair) -> tuple[list[facts.Fact], list[facts.Fact]]:
-    """Returns the facts that the paraphrase lacks, and those that the source lacks.
-
-    Both are empty if the kernel counted no fact that reasons name.
-    """
-    if not pair.counts[NAMED].any():
-        return [], []
-    found = [facts.find(side.text, side.words) for side in (pair.a, pair.b)]
-    return facts.missing(*found), facts.missing(*found[::-1])
+def _exchanged(a: Sentence, b: Sentence) -> tuple[str, str] | None:
+    """Returns the words farthest apart of those that changed places within a clause of both."""
+    if MOVERS & ({*a.words} ^ {*b.words}):
+        return None
+    here, there = (
+        {
+            word: span
+            for word, span in zip(side.words, side.spans, strict=True)
+            if len(word) > 1 and side.words.count(word) == 1 and is_han(ord(word[0]))
+        }
+        for side in (a, b)
+    )
+    shared = [word for word in here if word in there]
+    found = [
+        (here[second][0] - here[first][0], first, second)
+        for first, second in combinations(shared, 2)
+        if there[second] < there[first]
+        and not CLAUSE_END.search(a.text[here[first][0] : here[second][0]])
+        and not CLAUSE_END.search(b.text[there[second][0] : there[first][0]])
+    ]
+    return max(found)[1:] if found else None
 
 
 def _odd_spots(pair: Pair, resources: Resources, say: Mapping[str, str]) -> Iterator[str]:
@@ -258,8 +306,3 @@ def _odd_spots(pair: Pair, resources: Resources, say: Mapping[str, str]) -> Iter
         letters = [place for place in range(start, end) if b.text[place].isalnum()]
         if letters and b.text[letters[0] : letters[-1] + 1] not in pair.a.text:
             yield say["odd"].format(text=b.quote(letters[0], letters[-1] + 1))
-
-
-def _is_number(word: str) -> bool:
-    """Tells whether a word is only numerals, or several numerals and a classifier: 四百名."""
-    return NUMERALS.issuperset(word) or (len(word) > 2 and NUMERALS.issuperset(word[:-1]))

@@ -37,11 +37,39 @@ SURNAMES = frozenset("".join(_KINDS.pop("surnames")))
 NOT_NAMES = frozenset(" ".join(_KINDS.pop("not names")).split())
 _HIDING = " ".join(_KINDS.pop("none")).split()
 _SIDES = [side for line in _KINDS.pop("opposites") for side in line.split("|")]
+_SURE = _KINDS.pop("exclusive")
+_UNLESS_NEGATED, _OF_NUMBERS = (
+    _KINDS.pop(f"exclusive {k}") for k in ("unless negated", "of numbers")
+)
+
+
+def _values(line: str) -> dict[int, list[str]]:
+    """Returns the words of a line of [exclusive] by the values that they may have: bits."""
+    values: dict[str, int] = {}
+    for number, words in enumerate(line.split("|")):
+        for word in words.split():
+            values[word] = values.get(word, 0) | 1 << number
+    by_value: dict[int, list[str]] = {}
+    for word, value in values.items():
+        by_value.setdefault(value, []).append(word)
+    return by_value
+
+
+_EXCLUSIVE = [_values(line) for line in (*_SURE, *_UNLESS_NEGATED, *_OF_NUMBERS)]
 
 ITEMS = [(kind, line.split()[0]) for kind, lines in _KINDS.items() for line in lines]
-"""(kind, first word) of each item, then both sides of each line of opposites."""
+"""(kind, first word) of each item, then both sides of each line of opposites, then the sets of
+values of each line of [exclusive]."""
 OPPOSITES_FROM = len(ITEMS)
 ITEMS += [("opposite", side.split()[0]) for side in _SIDES]
+EXCLUSIVE_FROM = len(ITEMS)
+ITEMS += [("exclusive", words[0]) for line in _EXCLUSIVE for words in line.values()]
+LINES = np.cumsum([EXCLUSIVE_FROM, *map(len, _EXCLUSIVE)])
+"""The number of the first item of each line of [exclusive], and one past the last."""
+SURE_LINES, WORD_LINES = len(_SURE), len(_SURE + _UNLESS_NEGATED)
+"""How many of these lines count whatever happens to the negations, and without numbers."""
+VALUES = np.array([0] * EXCLUSIVE_FROM + [value for line in _EXCLUSIVE for value in line])
+"""The values, as bits, that an item of [exclusive] may have."""
 NEGATION = ITEMS.index(("negation", "不"))
 YES_NO = ITEMS.index(("question", "吗"))
 KIND_SPAN = {
@@ -56,7 +84,8 @@ KIND_SPAN = {
 def lexicon() -> dict[str, list[int]]:
     """Returns the items' numbers for each word; none for a word that only hides others."""
     entries: dict[str, list[int]] = {word: [] for word in _HIDING}
-    for item, line in enumerate([*chain(*_KINDS.values()), *_SIDES]):
+    exclusive = (" ".join(words) for line in _EXCLUSIVE for words in line.values())
+    for item, line in enumerate([*chain(*_KINDS.values()), *_SIDES, *exclusive]):
         for word in line.split():
             negates = item >= OPPOSITES_FROM and word[0] in "不没" and word not in entries
             entries.setdefault(word, [NEGATION] if negates else []).append(item)

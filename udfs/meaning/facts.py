@@ -3,7 +3,8 @@
 | column | meaning |
 |---|---|
 | numbers_lost, numbers_new | numbers of the source (of the paraphrase) that the other side lacks |
-| | (udfs/text/numerals.py, udfs/text/quantities.py); weak ones never count as lacking |
+| | (udfs/text/numerals.py, udfs/text/quantities.py); weak ones never count as lacking; and |
+| | clashes: 上午 became 晚上, 超过 became 不足 ([exclusive] in udfs/meaning/fact_words.ini) |
 | latin_lost, latin_new | Latin words and codes, ignoring case |
 | names_lost, names_new | places, organisations and persons of jieba's dictionary that the other |
 | | side does not have in any words (北京 counts for 北京市) |
@@ -30,15 +31,21 @@ from collections.abc import Sequence
 from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple
 
+import numpy as np
+
 from gaixie.udfs.meaning.fact_tables import (
     ANYWHERE,
     FOREIGN_CHARACTERS,
     FOREIGN_RUN,
     ITEMS,
+    LINES,
     LONGEST_WORD,
     NEGATION,
     OPPOSITES_FROM,
     PLACES,
+    SURE_LINES,
+    VALUES,
+    WORD_LINES,
     YES_NO,
     lexicon,
     names,
@@ -123,6 +130,21 @@ def missing(here: Found, there: Found) -> list[Fact]:
             counts[fact.item] -= 1
             facts.append(fact)
     return facts
+
+
+def clashes(here: Found, there: Found) -> list[tuple[Fact, Fact]]:
+    """Returns what was lost and what is new of each line of [exclusive] that clashes."""
+    lost, new = missing(here, there), missing(there, here)
+    lines = len(LINES) - 1 if here.numbers and there.numbers else WORD_LINES
+    if any(fact.item == NEGATION for fact in (*lost, *new)):
+        lines = SURE_LINES
+    pairs = []
+    for first, last in pairwise(LINES[: lines + 1]):
+        sides = [[fact for fact in side if first <= fact.item < last] for side in (lost, new)]
+        values = [np.bitwise_or.reduce(VALUES[[fact.item for fact in side]]) for side in sides]
+        if all(values) and not values[0] & values[1]:
+            pairs.append((sides[0][0], sides[1][0]))
+    return pairs
 
 
 def opposite(item: int) -> int:

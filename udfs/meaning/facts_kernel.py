@@ -20,6 +20,7 @@ NEGATION_ADDED, NEGATION_ODD, OPPOSITES, CHANGED = range(12, 16)
 _PRONOUNS, _PRONOUNS_END = fact_tables.KIND_SPAN["pronoun"]
 _QUESTIONS, _QUESTIONS_END = fact_tables.KIND_SPAN["question"]
 _ITEMS = len(fact_tables.ITEMS)
+_LINES, _VALUES = fact_tables.LINES, fact_tables.VALUES
 _NUMBER = numerals.NUMERAL | numerals.HALF
 _OF_NOTE = fact_tables.LATIN | _NUMBER | fact_tables.ROOT_MASK << fact_tables.ROOT_SHIFT
 _QUESTION_MARK = ord("?")
@@ -90,6 +91,12 @@ def kernel(a, ends_a, b, ends_b, counts, s, f, t, row):
     if foreign_b >= fact_tables.FOREIGN_RUN:
         row[FOREIGN_NEW] = _missed_foreign(b, t.characters, s.before_b, letters_b, s.of_a, f.seen)
     _compare(items_a, items_b, row)
+    lines = fact_tables.WORD_LINES if numbers_a == 0 or numbers_b == 0 else len(_LINES) - 1
+    if row[NEGATION_ADDED] != 0:
+        lines = fact_tables.SURE_LINES
+    clashes = _clashes(items_a, items_b, lines)
+    row[NUMBERS_LOST] += clashes
+    row[NUMBERS_NEW] += clashes
     row[CHANGED] = row[FACTS_LOST] + row[FACTS_NEW] + abs(row[NEGATION_ADDED]) + row[OPPOSITES]
     for column in range(NUMBERS_LOST, NAMES_NEW + 1):
         row[CHANGED] += row[column]
@@ -284,7 +291,7 @@ def _compare(items_a, items_b, row):
         pronouns += abs(np.int64(items_b[k]) - np.int64(items_a[k]))
     for k in range(_QUESTIONS, _QUESTIONS_END):
         questions += abs(np.int64(items_b[k]) - np.int64(items_a[k]))
-    for k in range(fact_tables.OPPOSITES_FROM, _ITEMS, 2):
+    for k in range(fact_tables.OPPOSITES_FROM, fact_tables.EXCLUSIVE_FROM, 2):
         change, next_change = items_b[k] - items_a[k], items_b[k + 1] - items_a[k + 1]
         opposites += (change < 0 and next_change > 0) or (change > 0 and next_change < 0)
     negation = np.int64(items_b[fact_tables.NEGATION]) - np.int64(items_a[fact_tables.NEGATION])
@@ -295,3 +302,18 @@ def _compare(items_a, items_b, row):
     row[NEGATION_ADDED] = negation
     row[NEGATION_ODD] = negation & 1
     row[OPPOSITES] = opposites
+
+
+@inner
+def _clashes(items_a, items_b, lines):
+    """Counts those of the first lines of [exclusive] that lost a value and gained only others."""
+    clashes = 0
+    for line in range(lines):
+        lost = new = 0
+        for k in range(_LINES[line], _LINES[line + 1]):
+            if items_a[k] > items_b[k]:
+                lost |= _VALUES[k]
+            elif items_a[k] < items_b[k]:
+                new |= _VALUES[k]
+        clashes += lost != 0 and new != 0 and lost & new == 0
+    return clashes

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JUDGEMENTS", "OUTPUTS", "SHIPPED", "TIERS", "VERSION", "Head", "SPScore"]
 
-VERSION = "0.3.1"
+VERSION = "0.3.2"
 """Version of the metric's definition, which does not include the fitted model."""
 SHIPPED = Path(__file__).parents[1] / "models" / "spscore-zh"
 """Holds a folder for each tier."""

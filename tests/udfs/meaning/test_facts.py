@@ -36,12 +36,17 @@ def by_definition(a: str, b: str, words_a: list[str], words_b: list[str]) -> dic
     items = [Counter(fact.item for fact in side) for side in sides]
     words = [
         sum(
-            fact.item not in (-1, fact_tables.NEGATION) and fact.kind != "opposite" for fact in side
+            fact.item not in (-1, fact_tables.NEGATION)
+            and fact.kind not in ("opposite", "exclusive")
+            for fact in side
         )
         for side in sides
     ]
     negation = items[1][fact_tables.NEGATION] - items[0][fact_tables.NEGATION]
     switched = {fact.item for fact in sides[0] if fact.kind == "opposite"}
+    clashes = len(facts.clashes(*found))
+    for kind in kinds:
+        kind["number"] += clashes
     values = [
         *(side[kind] for kind in ("number", "latin", "name", "foreign") for side in kinds),
         *(kinds[0][kind] + kinds[1][kind] for kind in ("pronoun", "question")),
@@ -73,6 +78,7 @@ def explanation(source: str, paraphrase: str) -> list[str]:
         f"{fact.kind} {text[fact.start : fact.end]} {verb}"
         for text, side, verb in zip(texts, sides, ("lost", "new"), strict=True)
         for fact in side
+        if fact.kind != "exclusive"
     ]
 
 
@@ -111,13 +117,13 @@ GOLDEN = [
     (
         "产量增加了",
         "产量减少了",
-        {"opposites": 1, "changed": 1},
+        {"opposites": 1, "numbers_lost": 1, "numbers_new": 1, "changed": 3},
         ["opposite 增加 lost", "opposite 减少 new"],
     ),
     (
         "产量减少了",
         "产量提高了",
-        {"opposites": 1, "changed": 1},
+        {"opposites": 1, "numbers_lost": 1, "numbers_new": 1, "changed": 3},
         ["opposite 减少 lost", "opposite 提高 new"],
     ),
     (
@@ -133,6 +139,17 @@ GOLDEN = [
         ["question 什么时候 lost", "question 为什么 new"],
     ),
     ("他如何解决", "他怎么解决", {}, []),
+    # Values that exclude each other; words of several values are at odds with none of them.
+    ("上午九点开会", "晚上九点开会", {"numbers_lost": 1, "numbers_new": 1}, None),
+    ("晚上九点开会", "夜里九点开会", {}, None),
+    ("傍晚开会", "晚上开会", {}, None),
+    ("早上和晚上都去", "中午和晚上都去", {"numbers_lost": 1, "numbers_new": 1}, None),
+    ("在城市东南部", "在城市南边", {}, None),
+    ("在城市东南部", "在城市北边", {"numbers_lost": 1, "numbers_new": 1}, None),
+    ("人数超过三百", "人数不足三百", {"numbers_lost": 1, "numbers_new": 1}, None),
+    ("人数超过三百", "人数没有少于三百", {"negation_added": 1}, None),
+    ("利润高于成本", "成本低于利润", {}, None),
+    ("礼拜三见面", "星期三见面", {}, None),
 ]
 
 

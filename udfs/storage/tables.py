@@ -46,9 +46,6 @@ KINDS = {
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".lz4": "lz4"}
 
-FAULTS = (zlib.error, lzma.LZMAError, pa.ArrowException)
-"""What readers raise for a damaged file, beside Python's own errors."""
-
 MALFORMED_LINE = "malformed_line"
 """Column that holds a record that could not be split into columns."""
 
@@ -136,7 +133,7 @@ def opened(name: str, link: str = "") -> Iterator[io.BufferedReader]:
             yield io.BufferedReader(_decompressed(name.lower(), file), HEAD_BYTES)
     except TableError:
         raise
-    except (ValueError, EOFError, OSError, *FAULTS) as error:
+    except (ValueError, EOFError, OSError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
         said = " ".join(str(error).split()) or type(error).__name__
         raise TableError(said if said.startswith(f"{name}: ") else f"{name}: {said}") from None
 

@@ -84,7 +84,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.data())
 def test_any_text(characters, chunks, kind, data):
     batch = data.draw(pairs(TEXTS[kind]))

@@ -3,9 +3,9 @@
   python research/release_written.py DATA --output examples/written
 
 DATA has written_groups.jsonl, written_broken.jsonl, written_rated.jsonl and written_tones.jsonl;
-further groups are in research/pair_encoder/. The output is a folder that the Hugging Face hub accepts: a Parquet file for
-each table and split, and README.md (the card). Splits are by group; no model here learned from the
-test split.
+further groups are in research/pair_encoder/. The output is a folder that the Hugging Face hub
+accepts: a Parquet file for each table and split, and README.md (the card). Splits are by group; no
+model here learned from the test split.
 
 Exit codes: 0 done, 2 something to fix (one line says what).
 """

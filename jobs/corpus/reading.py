@@ -1,4 +1,4 @@
-"""Reads the files of an input as a Spark table, once gaixie.jobs.corpus.inspection has checked them.
+"""Reads the files of an input as a Spark table, once jobs/corpus/inspection.py has checked them.
 
 Spark itself reads Parquet. Other formats, and Parquet that Spark would misread, are read in Python
 by gaixie.udfs.storage.tables, in one task for each file or part of a file.

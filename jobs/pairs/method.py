@@ -171,7 +171,7 @@ class Method(Options):
         raise NotImplementedError
 
     def show_requests(self, fit: DataFrame) -> bool:
-        """Prints what a method would send to a service that costs money; False: it sends nothing."""
+        """Prints what a method would send to a paid service; False: it sends nothing."""
         return False
 
     def used(self, build: PairsBuild, pairs: DataFrame) -> DataFrame:

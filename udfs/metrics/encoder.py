@@ -1,6 +1,6 @@
 """Computes token embeddings and sentence vectors of a pretrained encoder, in batches by length.
 
-gaixie.udfs.networks loads it; ``python research/make_encoder.py --output models/e5-small`` makes one
+gaixie.udfs.networks loads it; ``research/make_encoder.py --output models/e5-small`` makes one
 without a network.
 
 Texts are truncated at the model's maximum. The shape of a batch changes the last bits of matrix

@@ -79,8 +79,8 @@ text is decoded as if it had another encoding."""
 
 
 def likely_encoding(data: bytes) -> str | None:
-    """Returns utf-8, utf-16 (-le, -be without a mark), gb18030 or big5, whichever the beginning of a file looks like; None if
-    it looks like none of them."""
+    """Returns utf-8, utf-16 (-le, -be without a mark), gb18030 or big5, whichever the beginning of
+    a file looks like; None if it looks like none of them."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     if b"\0" in data[:2]:

@@ -174,7 +174,7 @@ class Clustering:
         return {"edges_over_limit": len(a) - len(rows)}
 
     def _members(self, kept: DataFrame, edges: DataFrame) -> tuple[np.ndarray, np.ndarray]:
-        """Returns (hash of the cluster, node), int64: the members of published clusters that matter.
+        """Returns (hash of the cluster, node), int64: members of published clusters that matter.
 
         These are the members that have an edge and, of their clusters, those with which newcomers
         are compared: the centre, then by node.

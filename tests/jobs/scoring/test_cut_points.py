@@ -24,7 +24,7 @@ def cells_of(scores: np.ndarray, held: np.ndarray) -> Cells:
 
 @given(PAIRS, SHARES, UNIT)
 def test_stages_by_quantiles(pairs, shares, least):
-    """Among pairs that keep the least meaning, a higher score must never get a lower stage, and each
+    """Among pairs that keep the least meaning, a higher score must never get a lower stage; each
     share must lie below its cut point; no other pair may be in stages 2 and 3."""
     scores, meaning = np.array(pairs, np.float32).T
     held = meaning < np.float32(least)

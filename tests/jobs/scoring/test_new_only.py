@@ -1,4 +1,4 @@
-"""--new-only must take a file for new unless a run has scored just this file, whole, in this way."""
+"""--new-only must take a file for new unless a run has scored just it, whole, in this way."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""The metrics that read with a model, over tiny models: similarity, ParaScore, BERT-iBLEU, BARTScore."""
+"""Metrics that read with a model, over tiny ones: similarity, ParaScore, BERT-iBLEU, BARTScore."""
 
 import numpy as np
 import pytest

@@ -99,7 +99,7 @@ def test_parts_of_a_file_are_the_file(tmp_path_factory, lines, size):
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8"])
 def test_the_first_part_has_all_lines_of_a_file_that_cannot_be_divided(encoding, tmp_path):
-    """UTF-16 says so only by its mark; lines that end in a carriage return, by the first of them."""
+    """UTF-16 says so by its mark; lines that end in a carriage return, by the first of them."""
     path, rows = tmp_path / "pairs.tsv", [f"{A}{n}\t{B}" for n in range(50)]
     end = "\n" if encoding == "utf-16" else "\r"
     text = end.join(["source\tparaphrase", *rows, ""])

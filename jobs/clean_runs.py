@@ -24,7 +24,7 @@ from gaixie.jobs.corpus.publish import CLEANED, LOCK, held, read_runs
 from gaixie.jobs.releases.store import runs_in_use, unpublished_builds
 from gaixie.udfs.command_line import UserError, make_parser, positive, run_command
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import NAME, ManifestError, RunManifest
+from gaixie.udfs.storage.manifest import MANIFEST, ManifestError, RunManifest
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -85,7 +85,7 @@ def clean_unpublished(root: str, older_than: float, dry_run: bool) -> None:
 def _unpublished_runs(root: str) -> Iterator[str]:
     runs = storage.join(root, "runs")
     for folder in (storage.join(runs, name) for name in storage.children(runs)):
-        if not any(storage.exists(storage.join(folder, name)) for name in (NAME, CLEANED)):
+        if not any(storage.exists(storage.join(folder, name)) for name in (MANIFEST, CLEANED)):
             yield folder
 
 
@@ -121,7 +121,7 @@ def retire(folder: str, manifest: RunManifest) -> None:
     with held(folder, False):
         rest = manifest.model_copy(update={"files": {}})
         storage.write(storage.join(folder, CLEANED), rest.to_json())
-        for name in (NAME, *storage.children(folder)):
+        for name in (MANIFEST, *storage.children(folder)):
             if name not in (CLEANED, LOCK):
                 storage.delete(storage.join(folder, name))
 

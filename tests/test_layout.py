@@ -107,7 +107,7 @@ PACKAGES = {
 }
 """The packages of scripts, and which of their siblings each may import."""
 
-SHARED_MODULES = {"gaixie.training.prompt", "gaixie.training.settings"}
+SHARED_MODULES = {"gaixie.training.settings"}
 """Modules beside the scripts that are no scripts."""
 
 SCRIPTS = {

@@ -6,7 +6,7 @@ Pandas UDFs over string columns, for any Spark user:
     df.select(spscore("source", "paraphrase"))             # float in [0, 1]
     df.select(judgements("source", "paraphrase").alias("j")).select("j.meaning", "j.reason")
     df.select(features("source", "paraphrase").alias("f")).select("f.acs", "f.spa")
-    df.select(stage("spscore", "origin"))                  # 0, 1, 2 or 3
+    df.select(stage("spscore", "origin", "meaning"))       # 0, 1, 2 or 3
     df.select(metric("rouge-l-free")("source", "paraphrase"))   # any of gaixie.udfs.metrics
 
     from gaixie.udfs.spark import register
@@ -50,9 +50,9 @@ from pyspark.sql.utils import is_remote
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.features import FEATURES, extract
 from gaixie.udfs.spscore import OUTPUTS, SPScore
+from gaixie.udfs.spscore.validated import validated_features
 from gaixie.udfs.spscore.stages import RATED_CUTS, RATED_MIN_MEANING, SCORE_BINS
 from gaixie.udfs.spscore.stages import stage as stage_of
-from gaixie.udfs.spscore.validated import validated_features
 from gaixie.udfs.text.pair_id import pair_ids
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 from gaixie.udfs.text.validate import REASONS
@@ -192,15 +192,14 @@ def stage_udf(
     return stage
 
 
-def stage_column(
-    thresholds: Mapping[str, Sequence[float]], min_meaning: Mapping[str, float]
-) -> Column:
-    """Returns gaixie.udfs.spscore.stages.stage as an expression of spscore, origin and meaning.
+def stage_column(cuts: Mapping[str, Sequence[float]], min_meaning: Mapping[str, float]) -> Column:
+    """Returns gaixie.udfs.spscore.stages.stage as an expression of spscore, origin and meaning,
+    which the scoring job writes.
 
-    thresholds, min_meaning: by origin. Any other origin gets stage 0.
+    cuts, min_meaning: by origin. Any other origin gets stage 0.
     """
     stage = F.lit(0)
-    for origin, points in thresholds.items():
+    for origin, points in cuts.items():
         reached = [(F.col("spscore") >= F.lit(point).cast("float")).cast("int") for point in points]
         stage = F.when(F.col("origin") == origin, reduce(Column.__add__, reached)).otherwise(stage)
     return F.when(held_back_column(min_meaning), F.least(stage, F.lit(1))).otherwise(stage)
@@ -334,7 +333,8 @@ def register(
 
 
 stage = stage_udf(RATED_CUTS, RATED_MIN_MEANING)
-"""UDF (score, origin, meaning) -> stage under the defaults of gaixie.udfs.spscore.stages."""
+"""UDF (score, origin, meaning) -> stage under RATED_CUTS of gaixie.udfs.spscore.stages, the same for
+any table. A run of the scoring job cuts its stages by quantiles of its own pairs."""
 
 judgements = judgements_udf()
 """UDF (source, paraphrase) -> judgements and reason, with the default model and segmenter."""

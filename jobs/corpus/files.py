@@ -17,7 +17,7 @@ from gaixie.jobs.corpus.input import Input
 from gaixie.jobs.corpus.markers import STARTED, WORK
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import NAME as MANIFEST
+from gaixie.udfs.storage.manifest import MANIFEST
 from gaixie.udfs.storage.storage import File, spark_uri
 from gaixie.udfs.storage.tables import KINDS, kind_of
 

@@ -1,4 +1,4 @@
-"""Publishes runs: holds their locks, and reads those that are published.
+"""Holds the locks of runs, and reads the runs that are published.
 
 A folder exists for readers once it has a manifest, which is written last. Releases need no lock:
 each writes to its own folder, and storage.create lets only one create the manifest. A resumed run
@@ -27,7 +27,13 @@ from typing import Any
 from gaixie.jobs.corpus.files import local_path
 from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import NAME, ManifestError, RunManifest, check_run_id, read_run
+from gaixie.udfs.storage.manifest import (
+    MANIFEST,
+    ManifestError,
+    RunManifest,
+    check_run_id,
+    read_run,
+)
 
 LOCK = "_lock"
 
@@ -50,7 +56,7 @@ def read_runs(root: str, cleaned: bool = False) -> list[RunManifest]:
     runs = storage.join(root, "runs")
 
     def read(run_id: str) -> RunManifest | None:
-        for name in (NAME, CLEANED) if cleaned else (NAME,):
+        for name in (MANIFEST, CLEANED) if cleaned else (MANIFEST,):
             if storage.exists(storage.join(runs, run_id, name)):
                 manifest = read_run(storage.join(runs, run_id), name)
                 return manifest.model_copy(update={"run_id": run_id})  # may be a copied folder

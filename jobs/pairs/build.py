@@ -37,7 +37,7 @@ from gaixie.jobs.pairs.method import Method
 from gaixie.jobs.pairs.read import lines_entries, open_table, read_lines
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import NAME, PairsManifest, RunInput
+from gaixie.udfs.storage.manifest import MANIFEST, PairsManifest, RunInput
 from gaixie.udfs.storage.tables import MALFORMED_LINE
 
 TABLES: tuple[Literal["pairs", "quarantine", "clusters"], ...] = ("pairs", "quarantine", "clusters")
@@ -106,7 +106,7 @@ def _is_published(output: str, resume: bool) -> bool:
     Raises UserError if other pairs are published there, or if the folder has tables that no killed
     building left.
     """
-    if storage.exists(f"{output}/{NAME}"):
+    if storage.exists(f"{output}/{MANIFEST}"):
         if resume:
             print(f"{output}: already published: nothing to do")
             return True
@@ -289,7 +289,7 @@ class PairsBuild:
             files={name: files for name, files in written.items() if files},
         )
         self.check_lock()
-        storage.write(f"{self.output}/{NAME}", manifest.to_json())
+        storage.write(f"{self.output}/{MANIFEST}", manifest.to_json())
         storage.delete(self.work)
         self._print(manifest)
 
@@ -316,7 +316,7 @@ class PairsBuild:
             print(f"  {count:>12,} further candidates left out: {reason}")
         print(f"{manifest.pairs:,} pairs in {manifest.groups:,} groups ({manifest.seconds:.0f} s)")
         print(f"pairs: {self.output}/pairs")
-        print(f"manifest: {self.output}/{NAME}")
+        print(f"manifest: {self.output}/{MANIFEST}")
 
     def _bytes(self, name: str) -> int:
         """Returns the size of a table of _work."""

@@ -17,7 +17,7 @@ from contextlib import suppress
 from gaixie.jobs.corpus.publish import now, read_runs
 from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import NAME, ReleaseManifest, read_release
+from gaixie.udfs.storage.manifest import MANIFEST, ReleaseManifest, read_release
 
 STARTED = "started.json"
 """First file of a build folder, with its version and runs; deleted before the release is
@@ -31,7 +31,7 @@ def folder_of(root: str, version: str) -> str:
 
 
 def manifest_of(root: str, version: str) -> str:
-    return storage.join(folder_of(root, version), NAME)
+    return storage.join(folder_of(root, version), MANIFEST)
 
 
 def latest_of(root: str) -> str:
@@ -108,7 +108,7 @@ def set_latest(root: str, version: str) -> None:
     published_release(root, version)
     pointer = {
         "version": version,
-        "manifest": f"releases/{version}/{NAME}",
+        "manifest": f"releases/{version}/{MANIFEST}",
         "moved": now("microseconds"),
     }
     storage.write_json(latest_of(root), pointer)
@@ -119,7 +119,7 @@ def unpublished_builds(root: str) -> Iterator[str]:
     for version in filter(VERSION.fullmatch, storage.children(storage.join(root, "releases"))):
         folder = folder_of(root, version)
         names = {*storage.children(folder)}
-        if NAME in names:
-            names -= {NAME, read_release(folder).build}
+        if MANIFEST in names:
+            names -= {MANIFEST, read_release(folder).build}
         for name in sorted(names):
             yield storage.join(folder, name)

@@ -1,1 +1,1 @@
-"""Holds the steps of score_corpus, one file each; run.py calls them in order."""
+"""Holds the steps of score_corpus, one file each; steps.py calls them in order."""

@@ -32,7 +32,7 @@ def account(
     job: Job,
     read: Counter[str],
     left_out: Cells,
-    stages: CutPoints,
+    cut_points: CutPoints,
     schemas: Mapping[Literal["scored", "quarantine"], StructType],
     earlier_runs: Sequence[str],
 ) -> RunManifest:
@@ -52,8 +52,8 @@ def account(
     by_reason: dict[str, dict[str, int]] = {origin: {} for origin in read}
     for (origin, reason), rows in quarantined.items():
         by_reason[origin][reason] = rows
-    cuts = {origin: cuts for origin, cuts in stages.cuts.items() if origin in read}
-    bins = stages.bins
+    cuts = {origin: cuts for origin, cuts in cut_points.cuts.items() if origin in read}
+    bins = cut_points.bins
     written = {name: written_files(job.spark, job.folder, name) for name in schemas}
     files = {name: found for name, found in written.items() if found}
     return RunManifest(
@@ -81,7 +81,7 @@ def account(
         stages=by_stage,
         quarantine=by_reason,
         cuts={o: [None if cut != cut else cut for cut in points] for o, points in cuts.items()},
-        min_meaning={origin: stages.min_meaning[origin] for origin in cuts},
+        min_meaning={origin: cut_points.min_meaning[origin] for origin in cuts},
         quantiles={o: {s: quantile(counts, s) for s in QUANTILES} for o, counts in bins.items()},
         histograms=histograms(bins, tenths),
         seconds={},

@@ -12,7 +12,7 @@ from gaixie.udfs.features import FEATURES
 from gaixie.udfs.reports import number, render
 from gaixie.udfs.spscore import JUDGEMENTS
 from gaixie.udfs.spscore.stages import ORIGINS, STAGES
-from gaixie.udfs.storage.manifest import NAME, RunManifest
+from gaixie.udfs.storage.manifest import MANIFEST, RunManifest
 from gaixie.udfs.text.validate import MALFORMED
 
 REPORT = "report.html"
@@ -54,7 +54,7 @@ def print_summary(manifest: RunManifest, folder: str) -> None:
     rate = manifest.total.read / seconds if seconds else 0.0
     print(f"signature: {manifest.signature}")
     print(f"time: {seconds:,.1f} s ({steps}), {rate:,.0f} pairs/s")
-    print(f"manifest: {folder}/{NAME}")
+    print(f"manifest: {folder}/{MANIFEST}")
     print(f"report: {folder}/{REPORT}")
 
 

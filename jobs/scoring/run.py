@@ -12,7 +12,7 @@ from gaixie.jobs.corpus.session import begin_session
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import NAME, read_run
+from gaixie.udfs.storage.manifest import MANIFEST, read_run
 
 
 def score_corpus(
@@ -62,7 +62,7 @@ def score_corpus(
 
 def _is_published(folder: str, settings: ScoreSettings, resume: bool) -> bool:
     """Tells whether the run is published. Raises UserError if it is not to be resumed."""
-    if not storage.exists(storage.join(folder, NAME)):
+    if not storage.exists(storage.join(folder, MANIFEST)):
         return False
     run_id = folder.rpartition("/")[2]
     if not resume:

@@ -20,7 +20,7 @@ from gaixie.jobs.scoring.units import score_units
 from gaixie.jobs.scoring.writing import write_quarantine, write_scored
 from gaixie.udfs.command_line import say
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import NAME
+from gaixie.udfs.storage.manifest import MANIFEST
 
 ROWS_PER_PARTITION = 250_000
 """Rows that one task searches for duplicates."""
@@ -39,25 +39,25 @@ def score_inputs(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
     with step("score"):
         units = score_units(job, resume)
     with step("stages"), progress(job.spark, "finding duplicates and stages", units.read.total()):
-        rows, cuts = units.read.total(), job.settings.cuts
+        rows, rules = units.read.total(), job.settings.cuts
         set_shuffle_partitions(job.spark, rows // ROWS_PER_PARTITION)
         pairs = units.rows(fit=True)
         duplicates = find_duplicates(pairs, rows, job.extra_columns.values())
-        left_out = count_cells(duplicates, cuts) if duplicates else Cells()
-        cells = count_cells(pairs, cuts)
+        left_out = count_cells(duplicates, rules) if duplicates else Cells()
+        cells = count_cells(pairs, rules)
         cells.subtract(left_out)
-        stages = cut_stages(cells, cuts)
+        cut_points = cut_stages(cells, rules)
     with step("write"):
         if left_out and duplicates:
             pairs = leave_out(pairs, duplicates, left_out.total())
-        scored = write_scored(job, units, pairs, stages)
+        scored = write_scored(job, units, pairs, cut_points)
         quarantine = write_quarantine(job, units)
     with step("report"):
         manifest = account(
             job,
             units.read,
             left_out,
-            stages,
+            cut_points,
             {"scored": scored, "quarantine": quarantine},
             earlier_runs,
         )
@@ -67,7 +67,7 @@ def score_inputs(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
     job.check_lock()
     Markers(job.path(WORK)).clear()
     job.check_lock()
-    storage.write(job.path(NAME), manifest.to_json())  # last: now the run exists for readers
+    storage.write(job.path(MANIFEST), manifest.to_json())  # last: now the run exists for readers
     print_summary(manifest, job.folder)
     for warning in warnings_of(manifest.stages):
         say(f"warning: {warning}")

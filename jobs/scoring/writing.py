@@ -35,12 +35,14 @@ MIN_UNSHUFFLED = 256e6
 uneven files."""
 
 
-def write_scored(job: Job, units: ScoredUnits, pairs: DataFrame, stages: CutPoints) -> StructType:
+def write_scored(
+    job: Job, units: ScoredUnits, pairs: DataFrame, cut_points: CutPoints
+) -> StructType:
     """Writes the distinct pairs, one folder for each origin and stage; returns their schema."""
-    pairs = pairs.withColumn("stage", stage_column(stages.cuts, stages.min_meaning))
+    pairs = pairs.withColumn("stage", stage_column(cut_points.cuts, cut_points.min_meaning))
     extra = [column(name) for name in job.extra_columns]
     pairs = pairs.select(*SCORED_COLUMNS, *extra, "origin", "stage")
-    if counts := stages.counts():
+    if counts := cut_points.counts():
         job.check_lock()
         keys, path = ("origin", "stage"), job.path("scored")
         with progress(job.spark, "writing scored pairs", sum(counts.values())):

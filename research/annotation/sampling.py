@@ -16,7 +16,7 @@ import pyarrow.dataset as ds
 
 from gaixie.research.ratings.tables import read_table
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import NAME
+from gaixie.udfs.storage.manifest import MANIFEST
 
 TEXTS = ["source", "paraphrase"]
 OPTIONAL = ["origin", "group", "method", "spscore"]
@@ -50,8 +50,8 @@ def sample(uri: str, count: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]
 def open_pairs(uri: str) -> ds.Dataset:
     """Opens the pairs of a run or a release, a folder of Parquet, or a file with a table."""
     folder = uri
-    if storage.exists(storage.join(uri, NAME)):
-        manifest = storage.read_json(storage.join(uri, NAME))
+    if storage.exists(storage.join(uri, MANIFEST)):
+        manifest = storage.read_json(storage.join(uri, MANIFEST))
         below = [manifest["build"], "data"] if "build" in manifest else ["scored"]
         folder = storage.join(uri, *(["pairs"] if "method" in manifest else below))
     elif "://" not in uri and Path(uri).suffix not in ("", ".parquet"):

@@ -39,7 +39,7 @@ from gaixie.udfs.meaning import counted, language_model, vectors
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import NAME, read_run
+from gaixie.udfs.storage.manifest import MANIFEST, read_run
 from gaixie.udfs.text.code_points import to_strings
 from gaixie.udfs.text.normalise import normalise_column
 from gaixie.udfs.text.pair_id import pair_ids
@@ -131,7 +131,7 @@ def bench_job(
         **watched,
         "rows": manifest.model_dump()["rows"],
         "output_files": len(scored),
-        "manifest_bytes": len(storage.read_bytes(storage.join(uri, NAME))),
+        "manifest_bytes": len(storage.read_bytes(storage.join(uri, MANIFEST))),
         "output_mb": sum(file.bytes for file in scored) / 1e6,
     }
 

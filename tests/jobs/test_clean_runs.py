@@ -11,7 +11,7 @@ from gaixie.jobs.corpus.publish import held, read_runs
 from gaixie.jobs.releases.store import unreleased_runs
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import NAME
+from gaixie.udfs.storage.manifest import MANIFEST
 
 RUNS = {"a": 40, "b": 30, "c": 20, "d": 1}
 """Age of each run, in days."""
@@ -30,7 +30,7 @@ def root(request, tmp_path, monkeypatch) -> str:
     for run_id, days in RUNS.items():
         publish(root, run_id, days)
     entry = {"run_id": "b", "created": "", "manifest_sha256": "", "rows": 1}
-    storage.write(f"{root}/releases/1.0/{NAME}", release_manifest(runs=[entry]).to_json())
+    storage.write(f"{root}/releases/1.0/{MANIFEST}", release_manifest(runs=[entry]).to_json())
     return root
 
 
@@ -40,7 +40,7 @@ def publish(root: str, run_id: str, days: int, **changes) -> None:
     files = {"scored": [{"path": path, "bytes": 4}]}
     manifest = run_manifest(run_id=run_id, created=created, files=files, **changes)
     storage.write(f"{folder}/{path}", "PAR1")
-    storage.write(f"{folder}/{NAME}", manifest.to_json())
+    storage.write(f"{folder}/{MANIFEST}", manifest.to_json())
 
 
 def left(root: str, *, cleaned: bool = False) -> list[str]:
@@ -76,7 +76,7 @@ def test_nobodys_run_goes_while_somebody_needs_it(root):
     assert left(root) == [*RUNS]
     with held(f"{root}/runs/c", False), pytest.raises(UserError, match="runs/c: process"):
         clean_runs.main([root, "--keep-days", "10"])
-    storage.write(f"{root}/releases/1.2/{NAME}", "{}")
+    storage.write(f"{root}/releases/1.2/{MANIFEST}", "{}")
     with pytest.raises(UserError, match=r"releases/1.2/manifest.json"):
         clean_runs.main([root, "--keep-days", "10"])
     assert left(root) == [*RUNS]
@@ -86,7 +86,7 @@ def test_unreleased(root):
     assert unreleased_runs(root) == ["a", "c", "d"]
     runs = [{"created": "", "manifest_sha256": "", "rows": 1, "run_id": run_id} for run_id in "ac"]
     manifest = release_manifest(version="1.1", runs=runs)
-    storage.write(f"{root}/releases/1.1/{NAME}", manifest.to_json())
+    storage.write(f"{root}/releases/1.1/{MANIFEST}", manifest.to_json())
     assert unreleased_runs(root) == ["d"]
     assert unreleased_runs(f"{root}/elsewhere") == []
 
@@ -113,6 +113,6 @@ def test_a_manifest_that_leads_elsewhere_is_refused(tmp_path, changes):
     manifest = run_manifest().model_dump(by_alias=True) | changes
     for file in manifest["files"].get("scored", []):
         file |= {"bytes": 1}
-    storage.write_json(f"{tmp_path}/runs/x/{NAME}", manifest)
+    storage.write_json(f"{tmp_path}/runs/x/{MANIFEST}", manifest)
     with pytest.raises(UserError, match=r"runs/x/manifest.json: .*\.\./d"):
         read_runs(str(tmp_path))

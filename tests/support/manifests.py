@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gaixie.udfs.storage.manifest import NAME, ReleaseManifest, RunManifest
+from gaixie.udfs.storage.manifest import MANIFEST, ReleaseManifest, RunManifest
 
 RUN = {
     "run_id": "tiny",
@@ -82,5 +82,5 @@ def write_manifest(folder: Path, files: list[Path]) -> str:
         for file in files
     ]
     manifest = run_manifest(run_id=folder.name, files={"scored": scored})
-    (folder / NAME).write_text(manifest.to_json(), "utf-8")
+    (folder / MANIFEST).write_text(manifest.to_json(), "utf-8")
     return str(folder)

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import NAME, ReleaseManifest, read_manifest
+from gaixie.udfs.storage.manifest import MANIFEST, ReleaseManifest, read_manifest
 from gaixie.udfs.text.splits import GROUP, SPLITS, splits_of
 
 COLUMNS = ("source", "paraphrase")
@@ -38,7 +38,7 @@ class Corpus:
         self.uri, self.split_seed = uri, split_seed
         self.shares = (train, validation, test)
         manifest = read_manifest(uri)
-        self.digest = storage.sha256(storage.join(uri, NAME))
+        self.digest = storage.sha256(storage.join(uri, MANIFEST))
         """SHA-256 of the manifest, which identifies the data."""
         self.is_release = isinstance(manifest, ReleaseManifest)
         self.is_split = False

@@ -24,7 +24,7 @@ from gaixie.udfs.command_line import say
 from gaixie.udfs.networks import model_signature
 from gaixie.udfs.reports import license_head
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import NAME, ReleaseManifest, read_manifest
+from gaixie.udfs.storage.manifest import MANIFEST, ReleaseManifest, read_manifest
 from gaixie.udfs.storage.settings import Options
 
 TEMPLATE, CARD, FACTS = Path(__file__).with_name("model_card.md.j2"), "README.md", "training.json"
@@ -99,7 +99,7 @@ def facts_of(output: Path) -> dict[str, Any]:
 
 def _data(uri: str) -> dict[str, Any]:
     manifest = read_manifest(uri)
-    found: dict[str, Any] = {"manifest_sha256": storage.sha256(storage.join(uri, NAME))}
+    found: dict[str, Any] = {"manifest_sha256": storage.sha256(storage.join(uri, MANIFEST))}
     found |= {"created": manifest.created, "signature": manifest.signature}
     if isinstance(manifest, ReleaseManifest):
         name = f"release {manifest.version} of {manifest.name}"

@@ -1,2 +1,2 @@
-"""Handles files by URI, local copies, manifests, settings, locks, caches, tables of text and of
+"""Handles files by URI, local copies, manifests, settings, caches, tables of text and of
 pairs, and model folders."""

@@ -22,7 +22,7 @@ from gaixie.udfs.storage import storage
 FORMAT_VERSION = 2
 """The format that is written, and the newest that can be read."""
 
-NAME = "manifest.json"
+MANIFEST = "manifest.json"
 
 
 class ManifestError(ValueError):
@@ -285,7 +285,7 @@ class ReleaseManifest(_Manifest):
 M = TypeVar("M", RunManifest, ReleaseManifest)
 
 
-def read_run(folder: str, name: str = NAME) -> RunManifest:
+def read_run(folder: str, name: str = MANIFEST) -> RunManifest:
     """Returns the manifest in a run's folder.
 
     Raises FileNotFoundError if the run is not published, other OSErrors of
@@ -307,7 +307,7 @@ def read_manifest(folder: str) -> RunManifest | ReleaseManifest:
     return _validated(uri, values, RunManifest)
 
 
-def _read(folder: str, kind: str, name: str = NAME) -> tuple[str, Any]:
+def _read(folder: str, kind: str, name: str = MANIFEST) -> tuple[str, Any]:
     uri = storage.join(folder, name)
     try:
         return uri, storage.read_json(uri)

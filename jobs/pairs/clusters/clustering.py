@@ -34,7 +34,7 @@ from gaixie.jobs.pairs.groups import MADE
 from gaixie.jobs.pairs.method import ALONE, REPEATED
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import NAME
+from gaixie.udfs.storage.manifest import MANIFEST
 
 if TYPE_CHECKING:
     from gaixie.jobs.pairs.clusters.method import Clusters
@@ -233,9 +233,9 @@ def read_previous(build: PairsBuild, settings: Clusters) -> DataFrame:
     Raises UserError if none is published there, or if it has other keys.
     """
     root = str(settings.clusters).rstrip("/")
-    if not storage.exists(f"{root}/{NAME}"):
-        raise UserError(f"--clusters {root}: no {NAME}, so nothing is published there")
-    manifest = storage.read_json(f"{root}/{NAME}")
+    if not storage.exists(f"{root}/{MANIFEST}"):
+        raise UserError(f"--clusters {root}: no {MANIFEST}, so nothing is published there")
+    manifest = storage.read_json(f"{root}/{MANIFEST}")
     if manifest.get("method") != "cluster":
         raise UserError(f"--clusters {root}: pairs of another method, expected cluster")
     if (keys := tuple(manifest["settings"]["key_column"])) != settings.key_column:

@@ -193,7 +193,7 @@ def test_missing_model(score, tmp_path):
 
     (tmp_path / "spscore.json").write_text('{"format": 1}')
     given = ("--input", EXAMPLES, "--origin", "llm", "--model", tmp_path)
-    refused(score(tmp_path, *given), "spscore.json: an SPScore-zh 0.1 model")
+    refused(score(tmp_path, *given), "spscore.json: format 1")
 
 
 def test_a_model_of_another_tier(score, model, tmp_path):

@@ -34,7 +34,7 @@ from gaixie.udfs.meaning.why import Why, explainer
 from gaixie.udfs.spscore import JUDGEMENTS
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import (
-    NAME,
+    MANIFEST,
     ReleaseManifest,
     RunManifest,
     check_run_id,
@@ -82,7 +82,7 @@ def find_folder(root: str, run_id: str | None, version: str | None) -> str | Non
         return storage.join(root, "runs", check_run_id(run_id))
     if version:
         return storage.join(root, "releases", check_run_id(version))
-    return root if storage.exists(storage.join(root, NAME)) else None
+    return root if storage.exists(storage.join(root, MANIFEST)) else None
 
 
 def show(folder: str, manifest: RunManifest, count: int) -> int:
@@ -157,7 +157,7 @@ def open_pairs(folder: str) -> ds.Dataset:
 
 
 def list_runs(runs: str) -> None:
-    names = [n for n in storage.children(runs) if storage.exists(storage.join(runs, n, NAME))]
+    names = [n for n in storage.children(runs) if storage.exists(storage.join(runs, n, MANIFEST))]
     manifests = [read_run(storage.join(runs, name)) for name in names]
     if not manifests:
         raise UserError(f"{runs.removesuffix('/runs')}: no published run")

@@ -50,9 +50,9 @@ from pyspark.sql.utils import is_remote
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.features import FEATURES, extract
 from gaixie.udfs.spscore import OUTPUTS, SPScore
-from gaixie.udfs.spscore.validated import validated_features
 from gaixie.udfs.spscore.stages import RATED_CUTS, RATED_MIN_MEANING, SCORE_BINS
 from gaixie.udfs.spscore.stages import stage as stage_of
+from gaixie.udfs.spscore.validated import validated_features
 from gaixie.udfs.text.pair_id import pair_ids
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 from gaixie.udfs.text.validate import REASONS

@@ -217,7 +217,8 @@ def base_of(path: str) -> str:
     local = local_path(path)
     if re.search(PATTERN, path) and not (local is not None and os.path.lexists(local)):
         path = re.split(PATTERN, path, maxsplit=1)[0].rpartition("/")[0] or "."
-    return spark_uri(path).rstrip("/")
+    local = local_path(path)
+    return spark_uri(path if local is None else os.path.abspath(local)).rstrip("/")
 
 
 def column_base(uri: str, path: str) -> str:
@@ -226,6 +227,13 @@ def column_base(uri: str, path: str) -> str:
     folders = spark_uri(uri).removeprefix(base).split("/")[:-1]
     first = next((k for k, folder in enumerate(folders) if "=" in folder), len(folders))
     return base + "/".join(folders[:first])
+
+
+def names_columns_throughout(uri: str, path: str) -> bool:
+    """Tells whether all folders of a file name columns from the first that does; Spark sees no
+    others."""
+    folders = spark_uri(uri).removeprefix(column_base(uri, path)).split("/")[1:-1]
+    return all("=" in folder for folder in folders)
 
 
 def folder_columns(uri: str, path: str) -> dict[str, str | None]:

@@ -16,7 +16,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
-from gaixie.jobs.corpus.files import choose_files, find_files, folder_columns, local_path, shown
+from gaixie.jobs.corpus.files import (
+    choose_files,
+    find_files,
+    folder_columns,
+    local_path,
+    names_columns_throughout,
+    shown,
+)
 from gaixie.jobs.corpus.input import LICENSE, Input
 from gaixie.jobs.corpus.parquet import read_table
 from gaixie.jobs.corpus.reading import (
@@ -136,7 +143,10 @@ def _check_names(names: list[str], path: str, source: InputFiles) -> None:
         if wanted not in names:
             there = ", ".join(names) or "none"
             if not "".join(names).isprintable():
-                raise UserError(f"{path}: no column '{wanted}'; it looks like a binary file")
+                kind = (
+                    "UTF-16 (--encoding utf-16-le)" if "\0" in "".join(names) else "a binary file"
+                )
+                raise UserError(f"{path}: no column '{wanted}'; it looks like {kind}")
             hint = f"; {GIVE_ENCODING}" if UNDECODABLE in there else ""
             option = f"; {options[wanted]}" if wanted in options else ""
             raise UserError(f"{path}: no column '{wanted}', it has: {there}{hint or option}")
@@ -231,7 +241,8 @@ def _inspect_parquet(spark: SparkSession, source: InputFiles) -> None:
     for file, footer in footers.items():
         _check_alike(footer.schema, expected, source, file, first)
         source.rows[file.uri], source.row_groups[file.uri] = footer.rows, footer.row_groups
-        if footer.in_python or not _java_can_name(spark, file.uri):
+        in_python = footer.in_python or not _java_can_name(spark, file.uri)
+        if in_python or not names_columns_throughout(file.uri, source.settings.path):
             source.in_python.add(file.uri)
     if str(spark.sparkContext.master).startswith("local"):  # a stale .crc beside a file is no fault
         jvm: Any = spark._jvm
@@ -325,7 +336,8 @@ def _check_scans(file: File, parts: list[Scan]) -> None:
             raise UserError(shown(file.uri) + part.fault.removeprefix(file.uri))
     if any(part.undecodable for part in parts) and not any(part.good for part in parts):
         with opened(file.uri) as data:
-            likely = likely_encoding(data.peek()) or "gb18030"
+            likely = likely_encoding(data.peek())
+        likely = "gb18030" if likely in (None, "utf-8") else likely
         raise UserError(f"{shown(file.uri)}: {GIVE_ENCODING}, such as --encoding {likely}")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from math import ceil
 from pathlib import PurePosixPath
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def write_pieces(
     sentences: approximate number in a piece. at_once: pieces in progress, each with a thread of the
     driver.
     """
-    sizes = _cut(build, fit, sentences)
+    sizes, told = _cut(build, fit, sentences), Lock()
 
     def write_piece(number: int) -> int:
         file = f"{build.work}/sentences/file={number // TOGETHER}"
@@ -68,7 +69,9 @@ def write_pieces(
         made = settled(rows.where(F.col("piece") == number).select("source", "foreign", "group"))
         build.check_lock()
         storage.write_table(f"{build.work}/pieces/{number:06d}.parquet", made)
-        storage.write_json(f"{build.work}/{FIGURES}", {**build.figures})
+        with told:  # so that the newest figures stay
+            if build.figures:
+                storage.write_json(f"{build.work}/{FIGURES}", {**build.figures})
         return sizes[number]
 
     files = data_files(f"{build.work}/pieces")  # not what a killed process left half written

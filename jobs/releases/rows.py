@@ -31,7 +31,7 @@ from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import (
-    NAME,
+    MANIFEST,
     ReleaseSettings,
     RunManifest,
     read_run,
@@ -78,7 +78,7 @@ def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str])
     """Checks a run. Raises UserError if it is not published or lacks a column to keep."""
     folder = storage.join(root, "runs", run_id)
     try:
-        manifest, digest = read_run(folder), storage.sha256(storage.join(folder, NAME))
+        manifest, digest = read_run(folder), storage.sha256(storage.join(folder, MANIFEST))
     except FileNotFoundError:
         if storage.exists(folder):
             raise
@@ -161,7 +161,9 @@ def read_runs(
         for name in keep:
             kind, first = types.setdefault(name, (extra[name].dataType, run.run_id))
             if kind != extra[name].dataType:
-                both = f"{kind.simpleString()} in run '{first}', {extra[name].dataType}"
+                both = (
+                    f"{kind.simpleString()} in run '{first}', {extra[name].dataType.simpleString()}"
+                )
                 raise UserError(f"--keep-columns {name}: {both} in '{run.run_id}'")
         own = [StructField(name, StringType()) for name in names if name in run.lineage]
         schema = StructType([*COLUMNS, *(extra[name] for name in keep), *own])

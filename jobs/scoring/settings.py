@@ -77,7 +77,7 @@ class ScoreSettings(Strict):
     cuts: dict[Origin, Cuts] = Field(default_factory=dict)
     target_file_mb: float = Field(128, gt=0)
     """size of output files"""
-    unit_mb: float | None = Field(None, gt=0)
+    unit_mb: float | None = Field(None, gt=0, le=1e6)
     """MB of input between two points from which a killed run can resume"""
 
     @model_validator(mode="after")

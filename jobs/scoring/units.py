@@ -154,6 +154,7 @@ def score_units(job: Job, resume: bool) -> ScoredUnits:
             f"{len(finished)} finished units of run '{job.run_id}' are deleted; --resume keeps them"
         )
     markers = Markers(job.path(WORK))
+    job.check_lock()
     markers.start(_deciding(job), resume, f"run '{job.run_id}'", by_part=True)
     scored = ScoredUnits(job, defaultdict(list), Counter(), Counter())
     for unit in units:
@@ -168,6 +169,7 @@ def score_units(job: Job, resume: bool) -> ScoredUnits:
         scored.unfit.update(done["unfit"])
         scored.folders[json.dumps(done["schema"])].append(job.path(unit.folder))
     if not scored.read.total():
+        job.check_lock()
         markers.clear()
         raise UserError(f"{job.settings.inputs[0].path}: no rows, expected at least one")
     return scored

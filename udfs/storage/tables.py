@@ -422,7 +422,19 @@ def _parquet_batches(file: Any, part: Part, columns: Sequence[str]) -> Iterator[
 
 
 def _for_spark(column: pa.Array) -> pa.Array:
-    return column.cast(spark_type(column.type))
+    return column.cast(_taken(spark_type(column.type)))
+
+
+def _taken(kind: pa.DataType) -> pa.DataType:
+    """Returns the type as which Spark takes a column back from Python, which knows one kind of
+    list, and times of microseconds."""
+    if isinstance(kind, pa.ListType | pa.LargeListType | pa.FixedSizeListType):
+        return pa.list_(_taken(kind.value_type))
+    if isinstance(kind, pa.MapType):
+        return pa.map_(_taken(kind.key_type), _taken(kind.item_type))
+    if isinstance(kind, pa.StructType):
+        return pa.struct([field.with_type(_taken(field.type)) for field in kind])
+    return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else kind
 
 
 def spark_type(kind: pa.DataType) -> pa.DataType:

@@ -5,7 +5,14 @@ from contextlib import nullcontext
 
 import pytest
 
-from gaixie.jobs.corpus.files import check_apart, choose_files, find_files, folder_columns
+from gaixie.jobs.corpus.files import (
+    check_apart,
+    choose_files,
+    column_base,
+    find_files,
+    folder_columns,
+    names_columns_throughout,
+)
 from gaixie.jobs.corpus.input import Input
 from gaixie.udfs.command_line import UserError
 
@@ -90,6 +97,12 @@ def test_columns_in_the_names_of_folders(tmp_path):
     assert folder_columns(uri, f"{tmp_path}/in") == expected
     assert folder_columns(uri, f"{tmp_path}/{{in,out}}/*=llm") == expected
     assert folder_columns(uri, f"{tmp_path}/in/origin=llm") == {"day": "007/中"}
+    assert folder_columns(uri, f"{tmp_path}/in/../in") == expected
+    assert column_base(uri, f"{tmp_path}/in/../in") == f"file:{tmp_path}/in"
+    assert names_columns_throughout(uri, f"{tmp_path}/in")
+    assert not names_columns_throughout("s3a://b/day=1/part/hour=2/a", "s3a://b")
+    assert not names_columns_throughout("s3a://b/day=1/part/a", "s3a://b")
+    assert names_columns_throughout("s3a://b/part/day=1/hour=2/a", "s3a://b")
     assert folder_columns("s3a://b/k=__HIVE_DEFAULT_PARTITION__/a", "s3://b") == {"k": None}
 
 

@@ -26,7 +26,7 @@ def test_a_manifest_is_read_as_it_was_written(tmp_path):
         quantiles={"llm": {0.05: 0.4}},
         files={"scored": [{"path": "scored/a.parquet", "bytes": 5}]},
     )
-    (tmp_path / m.NAME).write_text(run.to_json(), "utf-8")
+    (tmp_path / m.MANIFEST).write_text(run.to_json(), "utf-8")
     assert m.read_run(str(tmp_path)) == m.read_manifest(str(tmp_path)) == run
     values = json.loads(run.to_json())
     assert [*values][:2] == ["format_version", "run_id"]
@@ -38,7 +38,7 @@ def test_a_release_names_its_data_files(tmp_path):
     data = {"path": "data/a.parquet", "bytes": 5, "sha256": "00", "rows": 7}
     card = {"path": "README.md", "bytes": 1, "sha256": "11"}
     release = release_manifest(files=[card, data], format_version=m.FORMAT_VERSION)
-    (tmp_path / m.NAME).write_text(release.to_json(), "utf-8")
+    (tmp_path / m.MANIFEST).write_text(release.to_json(), "utf-8")
     assert m.read_release(str(tmp_path)) == m.read_manifest(str(tmp_path)) == release
     assert [file.path for file in release.data_files] == ["data/a.parquet"]
     assert json.loads(release.to_json())["files"] == [card, data]
@@ -58,7 +58,7 @@ def test_a_release_names_its_data_files(tmp_path):
 )
 def test_what_cannot_be_read_is_one_line(tmp_path, changes, expected):
     values = json.loads(run_manifest().to_json())
-    (tmp_path / m.NAME).write_text(json.dumps(values | changes), "utf-8")
+    (tmp_path / m.MANIFEST).write_text(json.dumps(values | changes), "utf-8")
     for read in (m.read_run, m.read_manifest):
         with pytest.raises(m.ManifestError, match=r"^[^\n]+$") as refused:
             read(str(tmp_path))
@@ -79,6 +79,6 @@ def test_a_release_that_leads_out_of_its_folder_is_refused(tmp_path, changes):
     """A path that leads out of the release must be refused, because readers join it to the
     folder."""
     values = release_manifest().model_dump(by_alias=True) | changes
-    (tmp_path / m.NAME).write_text(json.dumps(values))
+    (tmp_path / m.MANIFEST).write_text(json.dumps(values))
     with pytest.raises(m.ManifestError, match=f"manifest.json: .*{next(iter(changes))}"):
         m.read_release(str(tmp_path))

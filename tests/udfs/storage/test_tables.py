@@ -257,6 +257,27 @@ def test_jsonl_and_parquet_come_back(tmp_path_factory, rows):
         assert [*read_columns(str(folder / name), NAMES)] == rows
 
 
+def test_spark_takes_every_type_back(tmp_path):
+    """Its Arrow reader knows one kind of list, and times of microseconds."""
+    times, texts = [1_700_000_000_123], [["一", None]]
+    columns = {
+        "time": pa.array(times, pa.timestamp("ms", "UTC")),
+        "large": pa.array(texts, pa.large_list(pa.string())),
+        "fixed": pa.array(texts, pa.list_(pa.string(), 2)),
+        "nested": pa.array([{"t": times[0]}], pa.struct([("t", pa.timestamp("ms"))])),
+    }
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table(columns), path)
+    [batch] = read(Part(path), [*columns], Form("parquet"))
+    assert str(batch.schema.field("nested").type) == "struct<t: timestamp[us]>"
+    assert [str(batch.schema.field(name).type.value_type) for name in ("large", "fixed")] == [
+        "string"
+    ] * 2
+    assert all(type(batch.schema.field(name).type) is pa.ListType for name in ("large", "fixed"))
+    assert batch.column("time").cast(pa.int64()).to_pylist() == [times[0] * 1000]
+    assert batch.column("fixed").to_pylist() == texts
+
+
 def test_tsv_has_a_row_a_line(tmp_path):
     path = str(tmp_path / "a.tsv")
     table = pa.table({"source": ['一"\t二\n三', None], "score": [0.5, None]})

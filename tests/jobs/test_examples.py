@@ -109,7 +109,7 @@ def test_translations_of_wmt(example, tmp_path, monkeypatch):
 def test_train_tiny(demo, example, tmp_path):
     printed = example("train_tiny.py", demo / "runs/demo", tmp_path)
     assert (tmp_path / "run/model/config.json").is_file()
-    assert "finished at step 60" in printed
+    assert "finished: " in printed
 
 
 def test_evaluate_metric(monkeypatch):

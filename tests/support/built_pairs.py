@@ -29,9 +29,12 @@ def table(output: Path, name: str) -> pd.DataFrame:
 
 
 def on_cluster(spark_submit, jars: str, store: ObjectStore, words: str) -> None:
-    """Runs a script of jobs/ on the test cluster, with the credentials of the store."""
+    """Runs a script of jobs/ on the test cluster; driver and executors have the credentials of the
+    store in their environments, as infra/ gives them."""
     script, *given = words.split()
-    command = [*spark_submit(None, "--jars", jars), ROOT / "jobs" / script, *given]
+    variables = [f"spark.executorEnv.{name}={value}" for name, value in store.environment().items()]
+    confs = [word for variable in variables for word in ("--conf", variable)]
+    command = [*spark_submit(None, "--jars", jars, *confs), ROOT / "jobs" / script, *given]
     environment = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     environment = os.environ | environment | store.environment()
     given = {"cwd": ROOT, "env": environment, "capture_output": True, "text": True}

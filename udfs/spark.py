@@ -333,8 +333,8 @@ def register(
 
 
 stage = stage_udf(RATED_CUTS, RATED_MIN_MEANING)
-"""UDF (score, origin, meaning) -> stage under RATED_CUTS of gaixie.udfs.spscore.stages, the same for
-any table. A run of the scoring job cuts its stages by quantiles of its own pairs."""
+"""UDF (score, origin, meaning) -> stage under RATED_CUTS of gaixie.udfs.spscore.stages, the same
+for any table. A run of the scoring job cuts its stages by quantiles of its own pairs."""
 
 judgements = judgements_udf()
 """UDF (source, paraphrase) -> judgements and reason, with the default model and segmenter."""

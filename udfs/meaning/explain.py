@@ -148,18 +148,6 @@ def describe(score: float, language: str = "en") -> str:
     return say["score"].format(rating=f"{rating:.1f}", level=say[f"level_{level}"])
 
 
-def in_chinese(reason: str) -> str:
-    """Translates an English reason of explain to Chinese; returns any other text unchanged."""
-    english, chinese = _sentences("en"), _sentences("zh")
-    name, colon, said = reason.partition(": ")
-    prefix = f"{chinese[name]}：" if colon and name in LOW else ""
-    for key, form in english.items():
-        pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+)", re.escape(form))
-        if match := re.fullmatch(pattern, said if prefix else reason):
-            return prefix + chinese[key].format(**match.groupdict())
-    return reason
-
-
 CLAUSE_END = re.compile("[,。;:!?…]")
 BEFORE_NUMBERS = re.compile("(?:第|周|星期|礼拜)?$")
 

@@ -160,8 +160,6 @@ class Settings(Strict):
             include={"data", "model", "seed", "batch", "max_length", "curriculum"},
             exclude={"data": {"uri"}, "batch": {"micro_pairs"}},
         )
-        if not self.model.eight_bits:  # earlier versions did not have it
-            del values["model"]["eight_bits"]
         for number in range(1, len(self.curriculum) + 1):
             arguments = self.arguments(number)
             decisive = {k: v for k, v in arguments.items() if k not in DECIDES_NOTHING}

@@ -43,7 +43,7 @@ def _try_to_watch(*args: Any) -> None:
 def _watch(spark: SparkSession, title: str, rows: int | None, stop: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
     seen: set[int] = set()
-    started = time.monotonic()
+    started, share = time.monotonic(), 0.0
     with Progress(title, total=1.0) as shown:
         while not stop.wait(0.5):
             seen.update(tracker.getActiveStageIds())
@@ -51,7 +51,8 @@ def _watch(spark: SparkSession, title: str, rows: int | None, stop: threading.Ev
             if not stages:
                 continue
             done = sum(stage.numCompletedTasks for stage in stages)
-            share = done / sum(stage.numTasks for stage in stages)
+            # Spark makes a stage known when it begins, which adds tasks that are not done.
+            share = max(share, done / sum(stage.numTasks for stage in stages))
             detail = f"{share:4.0%} of tasks"
             if rows:
                 rate = rows * share / (time.monotonic() - started)

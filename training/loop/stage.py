@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate.utils import broadcast_object_list, gather_object
+from accelerate.utils import broadcast_object_list, gather_object, parse_flag_from_env
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader
 from transformers import EvalPrediction, Trainer, TrainingArguments
@@ -23,6 +23,7 @@ from transformers import EvalPrediction, Trainer, TrainingArguments
 from gaixie.training.data.pairs import LikeLengths, PairFile, lengths
 from gaixie.training.modeling.collator import IGNORED
 from gaixie.training.modeling.generator import Generator
+from gaixie.training.modeling.model import on_cpu
 from gaixie.training.settings import Decoding, Settings
 from gaixie.udfs.metrics import Metric, Pairs
 
@@ -38,7 +39,7 @@ def training_arguments(settings: Settings, stage: int) -> TrainingArguments:
     share = batch.pairs // world
     micro = max(k for k in range(1, min(share, batch.micro_pairs) + 1) if share % k == 0)
     given = settings.arguments(stage)
-    gpu = torch.cuda.is_available() and not _flag("ACCELERATE_USE_CPU")
+    gpu = not on_cpu()
     if given["bf16"] == "auto":
         given["bf16"] = gpu and torch.cuda.is_bf16_supported()
     try:
@@ -52,16 +53,12 @@ def training_arguments(settings: Settings, stage: int) -> TrainingArguments:
             remove_unused_columns=False,
             label_names=["labels"],
             logging_nan_inf_filter=False,
-            use_cpu=not gpu and not _flag("ACCELERATE_USE_DEEPSPEED"),
+            use_cpu=not gpu and not parse_flag_from_env("ACCELERATE_USE_DEEPSPEED"),
             seed=settings.seed,
             **{"disable_tqdm": True} | given,
         )
     except (TypeError, ValueError, ImportError) as error:
         raise ValueError(f"trainer (stage {stage}): {' '.join(str(error).split())}") from None
-
-
-def _flag(name: str) -> bool:
-    return os.environ.get(name, "").lower() in ("1", "true", "yes")
 
 
 def token_loss(

@@ -2,9 +2,9 @@
 
     y = x Wᵀ + b,   W ≈ diag(s) Q,   x ≈ diag(t) X       Q, X: integers from -127 to 127
 
-Each row of W and of x has a scale of its own, so the product is one of integers, which processors
-with VNNI compute several times as fast as one of floats. The gradient passes back by a product with
-Q; the weights get none.
+Each row of W and of x has its scale, so the product is one of integers, which processors with VNNI
+compute faster than one of floats. The gradient passes back through a product with Q; the weights
+get none.
 
 Source: Dettmers et al. 2022, LLM.int8(), section 3.1, vector-wise quantisation.
 """
@@ -22,14 +22,14 @@ LARGEST = 127
 kernel = njit(cache=True, nogil=True, fastmath=True)
 
 
-def quantise_linear_layers(model: nn.Module, leave_out: tuple[str, ...] = ("lm_head",)) -> None:
-    """Replaces every linear layer of a model in place, but for those of these names.
+def quantise_linear_layers(model: nn.Module) -> None:
+    """Replaces every linear layer of a model in place, but for the one that gives the logits.
 
     The rest of the model becomes float32, which is what the new layers compute with.
     """
     for parent in [*model.modules()]:
         for name, layer in [*parent.named_children()]:
-            if type(layer) is nn.Linear and name not in leave_out:
+            if type(layer) is nn.Linear and name != "lm_head":
                 setattr(parent, name, EightBitLinear(layer))
     model.float()
 

@@ -78,13 +78,14 @@ def build_model(settings: Settings, tokenizer: PreTrainedTokenizerBase, start: P
 
 def _load(name: str, dtype: Any) -> Any:
     # The backward pass of the CPU's fused attention takes ten times as long as all the rest.
-    attention = {"attn_implementation": "eager"} if _on_cpu() else {}
+    attention = {"attn_implementation": "eager"} if on_cpu() else {}
     with _in_a_line(name):
         kind = _kind(AutoConfig.from_pretrained(name))
         return kind.from_pretrained(name, dtype=dtype, **attention)
 
 
-def _on_cpu() -> bool:
+def on_cpu() -> bool:
+    """Tells whether a training runs on the CPU."""
     return parse_flag_from_env("ACCELERATE_USE_CPU") or not torch.cuda.is_available()
 
 
@@ -97,7 +98,7 @@ def _lora(settings: Model, options: dict[str, Any], start: Path | None) -> Any:
 
     base = _load(str(settings.pretrained), "auto")
     if settings.eight_bits:
-        if not _on_cpu():
+        if not on_cpu():
             raise ValueError("model.eight_bits: only for CPUs; on a GPU, set it to false")
         quantise_linear_layers(base)
     if start is not None:

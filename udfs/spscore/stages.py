@@ -81,8 +81,8 @@ def score_bin(score: np.ndarray) -> np.ndarray:
 def quantile(bins: Mapping[int, int], share: float) -> float:
     """Returns the lowest score below which at least `share` of the pairs lie. bins: by score_bin.
 
-    The score is the first float32 of the next bin, so that a cut there never divides a bin. It is 0
-    if share is 0, and NaN if nothing was counted.
+    The score is the first float32 of the next bin, so that a cut there never divides a bin; behind
+    the last bin, it is above every score. It is 0 if share is 0, and NaN if nothing was counted.
     """
     total = sum(bins.values())
     if total == 0:
@@ -93,7 +93,7 @@ def quantile(bins: Mapping[int, int], share: float) -> float:
     for index in sorted(bins):
         below += bins[index]
         if below >= share * total:
-            edge = min((index + 0.5) / SCORE_BINS, 1.0)
+            edge = (index + 0.5) / SCORE_BINS
             cut = np.float32(edge)
             return float(cut if float(cut) >= edge else np.nextafter(cut, np.float32(2)))
     return 1.0

@@ -168,11 +168,12 @@ def test_a_killed_job_goes_on_with_the_pieces_that_are_missing(serve, line, tmp_
         text=True,
     )
     pieces = tmp_path / "made/_work/pieces"
-    wait_for(lambda: pieces.exists() and [*pieces.glob("*.parquet")], "a piece", process)
+    figures = tmp_path / "made/_work/figures.json"  # written after the piece that it counts
+    wait_for(lambda: figures.exists() and [*pieces.glob("*.parquet")], "a piece", process)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     kept = sum(pq.read_metadata(path).num_rows for path in pieces.glob("*.parquet"))
-    before = json.loads((pieces.parent / "figures.json").read_text())["requests"]
+    before = json.loads(figures.read_text())["requests"]
     assert main(line(server, "--resume", "--take-over", "--request-seconds", "5")) == 0
     told = manifest(tmp_path / "made")
     assert (told.quarantine, told.used) == (REASONS, 60)

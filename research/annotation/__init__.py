@@ -1,1 +1,0 @@
-"""Samples, sheets to rate, agreement and comparisons for annotate."""

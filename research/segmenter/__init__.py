@@ -1,1 +1,0 @@
-"""The gold corpus, the trainer and the scores for train_segmenter."""

@@ -47,27 +47,21 @@ def run(args: argparse.Namespace) -> None:
     }
     for name, table in tables.items():
         print(f"{name}: {len(table):,} pairs, {table['source'].nunique():,} sources")
-    if args.dry_run:
-        return
     data_sets = []
     for data_set in config.data_sets:
         scored = score(data_set, tables[data_set.name], config, args.data)
         data_sets += compare(data_set, scored, config)
     settings = config.model_dump(include={"samples", "tune", "stretch"})
-    write(args.output, settings | {"data_sets": data_sets})
+    result: dict[str, Any] = settings | {"data_sets": data_sets}
+    args.output.mkdir(parents=True, exist_ok=True)
+    write_json(args.output / "comparison.json", result)
+    signatures = sorted({s for compared in data_sets for s in compared["signatures"].values()})
+    text = render(TEMPLATE, signatures=signatures, **result)
+    (args.output / "comparison.md").write_text(text, "utf-8")
     for compared in data_sets:
         best, statistic = compared["metrics"][0], compared["statistic"]
         print(f"{compared['name']}: best {best['title']}, {statistic} {best[statistic].score:.3f}")
     print(args.output / "comparison.md")
-
-
-def write(folder: Path, result: dict[str, Any]) -> None:
-    """Writes comparison.json and comparison.md."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "comparison.json", result)
-    signatures = {s for data_set in result["data_sets"] for s in data_set["signatures"].values()}
-    text = render(TEMPLATE, signatures=sorted(signatures), **result)
-    (folder / "comparison.md").write_text(text, "utf-8")
 
 
 def _config(args: argparse.Namespace) -> Config:
@@ -102,7 +96,6 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--metrics", metavar="NAMES", help="instead of those of the settings")
     add("--encoder", metavar="MODEL", help="of the embedding metrics")
     add("--limit", type=int, metavar="N", help="rows of a set; 0 for all")
-    add("--dry-run", action="store_true", help="read the sets, write nothing")
     return parser.parse_args(argv)
 
 

@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from gaixie.research.generators.classifiers import NETWORKS
 from gaixie.research.generators.evaluate import (
+    NETWORKS,
     ORIGINAL,
     PARTS,
     by_review,

@@ -72,14 +72,12 @@ def run(arguments: argparse.Namespace, folder: Path, output: Path) -> None:
         print(f"{len(test):,} of them are tested on")
     # LightGBM, matplotlib and torch take seconds to import.
     from gaixie.research.fitting.recipe import read_material
-    from gaixie.research.fitting.report import fit_and_save
+    from gaixie.research.fitting.report import fit_and_save, fit_full
 
     segmenter = load_segmenter(config.segmenter)
     material = read_material(config, rated, folder, segmenter)
     for tier in arguments.tier or ("paper", "core"):
         if tier == "full":
-            from gaixie.research.fitting.full import fit_full
-
             fit_full(config, material, folder, segmenter, output / tier)
         else:
             fit_and_save(config, tier, material, segmenter, output / tier, folder=folder)

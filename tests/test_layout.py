@@ -94,9 +94,7 @@ PACKAGES = {
     "research": {
         "ratings": set(),
         "fitting": {"pair_encoder", "ratings"},
-        "encoders": set(),
         "comparison": {"fitting", "ratings"},
-        "simplification": set(),
         "generators": {"comparison", "ratings"},
         "identification": {"comparison", "ratings"},
         "benchmarks": set(),

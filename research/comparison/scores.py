@@ -1,23 +1,33 @@
-"""Scores data sets with every metric; SPScore-zh without what it was fitted on."""
+"""Scores data sets with every metric; SPScore-zh without what it was fitted on.
+
+A metric that weighs two parts, ParaScore by ω and iBLEU by α, takes the weight that agrees best
+with human scores of a share of the sources (Shen et al. 2022, *On the Evaluation Metrics for
+Paraphrase Generation*, section 5.1); figures are reported on the rest.
+"""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from scipy import stats
 
 from gaixie.research.comparison.datasets import Config, DataSet
-from gaixie.research.comparison.tuning import tune, weight_of, with_weight
 from gaixie.research.fitting import data as fit_data
 from gaixie.research.fitting.recipe import Material, fit, read_material, rows_to_fit, weighted
 from gaixie.research.ratings.tables import source_share
 from gaixie.udfs.command_line import in_words, say
-from gaixie.udfs.metrics import Metric, Pairs, load_metric
+from gaixie.udfs.metrics import Free, Metric, Pairs, load_metric
+from gaixie.udfs.metrics.ibleu import IBLEU
+from gaixie.udfs.metrics.metric import free
+from gaixie.udfs.metrics.parascore import ParaScore
 from gaixie.udfs.metrics.spscore import SPScoreZh
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage.settings import load_settings
@@ -27,11 +37,11 @@ from gaixie.udfs.text.segmenters import load_segmenter
 FOLDS = 5
 CROSSED = ("paper", "core")
 """Tiers that are fitted again without the sentences they score."""
-WEIGHTS = {
-    "omega": (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
-    "alpha": tuple(tenth / 10 for tenth in range(11)),
+WEIGHTS: dict[type[Metric], tuple[str, tuple[float, ...]]] = {
+    ParaScore: ("omega", (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)),
+    IBLEU: ("alpha", tuple(tenth / 10 for tenth in range(11))),
 }
-"""Values tried for ParaScore's weight and iBLEU's."""
+"""The setting that weighs the parts of a metric, and the values tried, ascending."""
 
 
 @dataclass
@@ -64,7 +74,8 @@ def score(data_set: DataSet, table: pd.DataFrame, config: Config, data: Path) ->
         name = spec if metric.name in scored.scores else metric.name
         started = time.monotonic()
         try:
-            metric = _tuned(metric, spec, scored, pairs)
+            if f"{weight_of(metric)}=" not in spec:
+                metric = tuned(metric, *_apart(pairs, scored))
             if is_cross_fitted(data_set, metric) and isinstance(metric, SPScoreZh):
                 scores = _cross_fitted(table, metric, data)
             else:
@@ -81,16 +92,45 @@ def score(data_set: DataSet, table: pd.DataFrame, config: Config, data: Path) ->
     return scored
 
 
-def _tuned(metric: Metric, spec: str, scored: Scores, pairs: Pairs) -> Metric:
-    """Returns the metric; tunes its weight on rows kept apart, unless the settings give it."""
-    weight = weight_of(metric)
-    if weight is None or f":{weight}=" in spec or scored.reported.all():
-        return metric
-    rows = pa.array(~scored.reported)
-    human = scored.table["human"].to_numpy()[~scored.reported]
+def _apart(pairs: Pairs, scored: Scores) -> tuple[Pairs, np.ndarray]:
+    """Returns the pairs that no figure is reported on, and their human scores."""
+    rows, human = pa.array(~scored.reported), scored.table["human"].to_numpy()
     references = tuple(column.filter(rows) for column in pairs.references)
     apart = Pairs(pairs.source.filter(rows), pairs.paraphrase.filter(rows), references)
-    return with_weight(metric, tune(metric, apart, human, WEIGHTS[weight])[0])
+    return apart, human[~scored.reported]
+
+
+def weight_of(metric: Metric) -> str | None:
+    """Returns the name of the setting to tune: ``omega``, ``alpha``, or None."""
+    kind = type(metric.metric if isinstance(metric, Free) else metric)
+    return WEIGHTS[kind][0] if kind in WEIGHTS else None
+
+
+def tuned(metric: Metric, pairs: Pairs, human: Sequence[float] | np.ndarray) -> Metric:
+    """Returns the metric, or its reference-free form, with the weight that agrees best with people.
+
+    human: a score for each pair; pairs with NaN there, or without a metric score, are ignored. The
+    smaller weight wins a tie. A metric without a weight, or without pairs, stays as it is. Raises
+    ValueError if no correlation can be computed.
+    """
+    if isinstance(metric, Free):
+        return Free(tuned(metric.metric, free(pairs), human))
+    name = weight_of(metric)
+    if name is None or not len(pairs):
+        return metric
+    of: Any = metric
+    kept, change = of.parts(pairs)
+    ratings = np.asarray(human, np.float64)
+    there = np.isfinite(ratings + kept + change)
+    found = []
+    for weight in WEIGHTS[type(metric)][1]:
+        scores = (kept + weight * change)[there]
+        if len(scores) > 1 and np.ptp(scores) > 0 and np.ptp(ratings[there]) > 0:
+            agreement = stats.spearmanr(scores, ratings[there]).statistic
+            found.append((float(agreement), -weight))
+    if not found:
+        raise ValueError(f"{name} cannot be tuned: all scores are the same")
+    return replace(of, **{name: -max(found)[1]})
 
 
 @cache

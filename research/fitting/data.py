@@ -104,7 +104,7 @@ class Config(Strict):
     never_raise: dict[str, list[str]] = Field(default={})
     never_lower: dict[str, list[str]] = Field(default={})
     parameters: dict[str, dict] = Field(default={})
-    """By tier: what differs from LightGBM's settings in research/fitting/fit.py."""
+    """By tier: what differs from LightGBM's settings in research/fitting/recipe.py."""
     note: str = ""
     """What a reader of the card has to know about how these settings were chosen."""
 

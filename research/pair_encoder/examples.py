@@ -2,14 +2,23 @@
 
 Pairs that say the same, pairs that do not, broken Chinese, ratings, and judgements that others
 made. Each example has targets from 0 to 1 for some tasks of the encoder, and, where a program broke
-the paraphrase, the spans that it changed.
+the paraphrase, the spans that it changed. A file of examples is JSON lines under xz, from which a
+machine without the sets can train; ``spans``, ``worse`` and ``rank`` are there if the example has
+them:
+
+    {"kind": "written", "source": "…", "paraphrase": "…", "targets": {"same": 1}, "spans": [],
+     "worse": {"paraphrase": "…", "targets": {"same": 0}}, "rank": "same"}
 """
 
 from __future__ import annotations
 
 import difflib
+import json
+import lzma
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -24,6 +33,7 @@ FOLLOWS = {"entailed": 0.5, "neutral": 0.35, "contradicted": 0.15}
 be."""
 LIKELY = 0.93
 """How sure it is that two good translations of one sentence say the same."""
+XZ = {"id": lzma.FILTER_LZMA2, "preset": 9, "dict_size": 1 << 28}
 
 
 class Examples:
@@ -198,3 +208,28 @@ def differences(right: str, wrong: str) -> list[Span]:
         for operation, _, _, start, end in matcher.get_opcodes()
         if operation != "equal"
     ]
+
+
+def write_drawn(sets: Sets, count: int, seed: int, path: Path) -> Counter[str]:
+    """Draws count examples into a file. Returns how many there are of each kind."""
+    examples = Examples(sets, Random(seed))
+    drawn = [examples.draw() for _ in range(count)]
+    lines = sorted(line_of(kind, example) for kind, example in drawn)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with lzma.open(path, "wt", encoding="utf-8", filters=[XZ]) as file:
+        file.writelines(lines)
+    return Counter(kind for kind, _ in drawn)
+
+
+def line_of(kind: str, example: Example) -> str:
+    """An example as a line that begins with its texts: equal ones come together when sorted."""
+    row = {"source": example.source, **_paraphrase(example)}
+    if example.worse is not None:
+        row |= {"worse": _paraphrase(example.worse), "rank": example.rank}
+    return json.dumps(row | {"kind": kind}, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def _paraphrase(example: Example) -> dict[str, Any]:
+    targets = {name: round(value, 3) for name, value in example.targets.items()}
+    spans = {} if example.spans is None else {"spans": example.spans}
+    return {"paraphrase": example.paraphrase, "targets": targets, **spans}

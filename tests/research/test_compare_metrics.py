@@ -13,7 +13,7 @@ from scipy.stats import kendalltau, spearmanr
 from sklearn.metrics import roc_auc_score
 
 from gaixie.research.compare_metrics import main
-from gaixie.research.comparison.analysis import subsets
+from gaixie.research.comparison.compare import subsets
 from gaixie.research.comparison.datasets import DataSet, read_data_set
 from gaixie.research.ratings.tables import source_share
 from gaixie.udfs.metrics import load_metric

@@ -8,9 +8,16 @@ import numpy as np
 import pytest
 from tiny_models import tiny_bert
 
-from gaixie.research.identification.data import Labelled, PairSet, read_pairs
-from gaixie.research.identification.noise import cleaned
-from gaixie.research.identification.scores import best_threshold, crossed, f1, report
+from gaixie.research.identification.data import (
+    Labelled,
+    PairSet,
+    best_threshold,
+    crossed,
+    f1,
+    read_pairs,
+    report,
+)
+from gaixie.research.identification.train import cleaned
 from gaixie.research.identify_paraphrases import main
 from gaixie.udfs.metrics import Pairs, load_metric
 

@@ -8,8 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gaixie.research import make_encoder
-from gaixie.research.encoders.e5_package import Packed
-from gaixie.research.make_encoder import main
+from gaixie.research.make_encoder import Packed, main
 from gaixie.udfs.metrics.encoder import load_encoder
 
 pytestmark = pytest.mark.long

@@ -107,7 +107,7 @@ def examples() -> pd.DataFrame:
 @pytest.fixture(scope="session")
 def model(tmp_path_factory, examples) -> Path:
     """Returns the folder of a small metric whose scores spread the examples over all stages."""
-    from gaixie.research.fitting.fit import fit_model
+    from gaixie.research.fitting.recipe import fit_model
     from gaixie.udfs.features import FEATURES
     from gaixie.udfs.meaning.extract import Resources
     from gaixie.udfs.spscore import OUTPUTS, Head, SPScore

@@ -12,7 +12,7 @@ Self-iBLEU also uses the source as the reference:
 It is Self-BLEU on another scale and ranks as Self-BLEU does, the copy first: it says nothing about
 how much a paraphrase changes. It is here because papers report it.
 
-Decided here: α = 0.3; ``gaixie.research.comparison.tuning`` finds the α that agrees best with human
+Decided here: α = 0.3; ``gaixie.research.comparison.scores`` finds the α that agrees best with human
 scores. A corpus score applies the formula to the two corpus scores, over the rows that have a
 source, a paraphrase and a reference. Unit: BLEU points, −100 · α to 100; Self-iBLEU 0
 to 100 · (1 − α). Tokens and empty sentences are as in :mod:`gaixie.udfs.metrics.bleu`.

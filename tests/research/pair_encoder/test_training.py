@@ -13,10 +13,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from gaixie.research.make_pair_encoder import main
 from gaixie.research.pair_encoder import training
-from gaixie.research.pair_encoder.drawn import line_of
-from gaixie.research.pair_encoder.examples import ranked
-from gaixie.research.pair_encoder.exported import variables
-from gaixie.research.pair_encoder.network import PairNetwork
+from gaixie.research.pair_encoder.examples import line_of, ranked
+from gaixie.research.pair_encoder.network import PairNetwork, variables
 from gaixie.research.pair_encoder.sets import Example
 from gaixie.research.pair_encoder.tables import UNKNOWN, Table, table_of
 from gaixie.udfs.meaning.pair_encoder import ENCODER, SHIPPED, TASKS, PairEncoder

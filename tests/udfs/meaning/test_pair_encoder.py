@@ -42,7 +42,7 @@ def folder(trained, tmp_path):
 def test_a_folder_gives_what_the_network_gives(trained):
     import torch
 
-    from gaixie.research.pair_encoder.drawn import line_of
+    from gaixie.research.pair_encoder.examples import line_of
     from gaixie.research.pair_encoder.sets import Example
     from gaixie.research.pair_encoder.tables import table_of
     from gaixie.research.pair_encoder.training import DeviceTable

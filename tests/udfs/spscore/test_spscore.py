@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from gaixie.research.fitting.fit import fit_model, group_folds
+from gaixie.research.fitting.recipe import fit_model
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import OUTPUTS, SHIPPED, TIERS, Head, SPScore
@@ -307,15 +307,3 @@ def test_score_takes_lists_and_arrow_and_keeps_nulls_missing():
     np.testing.assert_array_equal(scores, alone)  # rows are independent
     with pytest.raises(ValueError, match="3 sources, but 2 paraphrases"):
         metric.score(source, paraphrase[:2])
-
-
-@given(st.lists(st.integers(0, 12), min_size=30), st.one_of(st.none(), st.integers(0, 5)))
-def test_a_group_is_never_on_both_sides(groups, seed):
-    folds = min(4, len(set(groups)))
-    if folds < 2:
-        return
-    tested = []
-    for fitted, held_out in group_folds(groups, folds, seed):
-        assert not {groups[k] for k in fitted} & {groups[k] for k in held_out}
-        tested += held_out.tolist()
-    assert sorted(tested) == list(range(len(groups)))

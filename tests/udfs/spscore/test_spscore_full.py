@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from gaixie.research.fitting.fit import fit_model
+from gaixie.research.fitting.recipe import fit_model
 from gaixie.udfs.meaning import pair_encoder
 from gaixie.udfs.meaning.extract import CORE_FEATURES, Resources
 from gaixie.udfs.spscore import OUTPUTS, TIERS, Head, SPScore

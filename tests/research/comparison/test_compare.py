@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gaixie.research.comparison import agreement
+from gaixie.research.comparison import compare
 
 
 def test_by_hand():
@@ -13,19 +13,19 @@ def test_by_hand():
     rho = 1 − 6·(0 + 1 + 1) / (3·8) = 0.5.
     """
     x, y = np.array([1.0, 2, np.nan, 3]), np.array([1.0, 3, 9, 2])
-    found = agreement.statistics_of(x, y, [np.arange(4)])
+    found = compare.statistics_of(x, y, [np.arange(4)])
     assert {name: values.tolist() for name, values in found.items()} == {
         "pearson": [pytest.approx(0.5)],
         "spearman": [pytest.approx(0.5)],
         "kendall": [pytest.approx(1 / 3)],
     }
     # Two of three positives are above the negative.
-    found = agreement.statistics_of(
-        np.array([1.0, 2, 3, 4]), np.array([1.0, 0, 1, 1]), [np.arange(4)], agreement.CURVES
+    found = compare.statistics_of(
+        np.array([1.0, 2, 3, 4]), np.array([1.0, 0, 1, 1]), [np.arange(4)], compare.CURVES
     )
     assert found["auc"] == pytest.approx(2 / 3)
     for nothing in (np.full(4, np.nan), np.ones(4)):
-        assert np.isnan(agreement.statistics_of(nothing, y, [np.arange(4)])["spearman"]).all()
+        assert np.isnan(compare.statistics_of(nothing, y, [np.arange(4)])["spearman"]).all()
 
 
 def test_paired():
@@ -33,8 +33,8 @@ def test_paired():
     generator = np.random.default_rng(0)
     human = generator.normal(size=300)
     good, bad = human + generator.normal(size=300), human + 4 * generator.normal(size=300)
-    drawn = agreement.draw(np.arange(300), 200)
-    found = [agreement.statistics_of(scores, human, drawn) for scores in (good, bad)]
-    assert agreement.p_value((found[0]["spearman"] - found[1]["spearman"])[1:]) < 0.02
-    assert agreement.p_value((found[0]["kendall"] - found[0]["kendall"])[1:]) == 1
-    assert agreement.p_value(np.ones(99)) == pytest.approx(2 / 100)
+    drawn = compare.draw(np.arange(300), 200)
+    found = [compare.statistics_of(scores, human, drawn) for scores in (good, bad)]
+    assert compare.p_value((found[0]["spearman"] - found[1]["spearman"])[1:]) < 0.02
+    assert compare.p_value((found[0]["kendall"] - found[0]["kendall"])[1:]) == 1
+    assert compare.p_value(np.ones(99)) == pytest.approx(2 / 100)

@@ -1,1 +1,0 @@
-"""Measures for report_simplifications."""

@@ -30,7 +30,7 @@ from rich.console import Console
 from gaixie.jobs.corpus.reporting import print_table
 from gaixie.udfs.command_line import UserError, make_parser, missing_package, positive, run_command
 from gaixie.udfs.features import FEATURES
-from gaixie.udfs.meaning.why import Why, explainer
+from gaixie.udfs.meaning.explain import Why, explainer
 from gaixie.udfs.spscore import JUDGEMENTS
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import (

@@ -23,6 +23,7 @@ from gaixie.research.pair_encoder.examples import FOLLOWS
 from gaixie.research.pair_encoder.sets import (
     BROKEN,
     GROUPS,
+    KINDS,
     REWRITTEN,
     REWRITTEN_RATED,
     held_out,
@@ -35,7 +36,6 @@ from gaixie.udfs.reports import render
 OWN = Path(__file__).with_name("pair_encoder")
 CARD = OWN / "written_card.md.j2"
 TONES = ("formal", "spoken", "concise")
-KINDS = ("negation", "roles", "fact", "scope", "salad")
 EXCHANGED, FIRST_REWRITTEN = 30_000, 40_000
 """First group numbers: of groups with exchanged participants, and of free rewrites."""
 TABLES = {

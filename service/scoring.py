@@ -23,7 +23,6 @@ from gaixie.service.uploads import ENCODINGS, XLSX, Upload, read_upload
 from gaixie.udfs.meaning.explain import explain_pairs
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import OUTPUTS, SPScore
-from gaixie.udfs.spscore.validated import validated_features
 from gaixie.udfs.storage.records import whole
 from gaixie.udfs.storage.settings import Strict
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
@@ -162,10 +161,9 @@ class ScoringPart(Part):
         """Returns a Score for each pair. Pairs that the scoring job would quarantine are not
         judged, except short ones.
         """
-        codes, fit, values = validated_features(
+        codes, fit, values = self.spscore.validated(
             pa.array([source for source, _ in pairs], pa.string()),
             pa.array([paraphrase for _, paraphrase in pairs], pa.string()),
-            self.spscore,
             self.segmenter,
             self.settings.min_characters,
             self.settings.max_characters,

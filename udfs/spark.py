@@ -52,7 +52,6 @@ from gaixie.udfs.features import FEATURES, extract
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.spscore.stages import RATED_CUTS, RATED_MIN_MEANING, SCORE_BINS
 from gaixie.udfs.spscore.stages import stage as stage_of
-from gaixie.udfs.spscore.validated import validated_features
 from gaixie.udfs.text.pair_id import pair_ids
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 from gaixie.udfs.text.validate import REASONS
@@ -159,7 +158,7 @@ def _judge(
     """Returns a row of JUDGED_FIELDS for each pair."""
     model, cut = model or _default_model(), worker_segmenter(segmenter)
     texts = _strings(source), _strings(paraphrase)
-    codes, fit, values = validated_features(*texts, model, cut, min_characters, max_characters)
+    codes, fit, values = model.validated(*texts, cut, min_characters, max_characters)
     outputs = np.full((len(codes), len(OUTPUTS)), np.nan, np.float32)
     outputs[fit] = model.predict(values)
     judged = pd.DataFrame(outputs, columns=list(OUTPUTS))
@@ -299,9 +298,8 @@ def score_batch(
     max_characters: int,
 ) -> pa.StructArray:
     """Validates, identifies and scores one batch of pairs; see SCORED_FIELDS."""
-    codes, fit, values = validated_features(
-        source, paraphrase, model, segmenter, min_characters, max_characters
-    )
+    limits = min_characters, max_characters
+    codes, fit, values = model.validated(source, paraphrase, segmenter, *limits)
     if not fit.all():
         kept = pa.array(fit)
         source, paraphrase, origin = (c.filter(kept) for c in (source, paraphrase, origin))

@@ -17,7 +17,7 @@ def main() -> None:
 
     from gaixie.udfs.spark import worker_segmenter
     from gaixie.udfs.spscore import SPScore
-    from gaixie.udfs.spscore.pickled import share
+    from gaixie.udfs.spscore.files import share
 
     with suppress(Exception):  # a worker that needs it reports the error
         model = share(SPScore.load())

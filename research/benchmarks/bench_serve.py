@@ -10,16 +10,16 @@ Client and service share the cores and talk over loopback.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-import timeit
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
+from http.client import HTTPConnection
 from itertools import islice
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -31,11 +31,9 @@ from gaixie.research.benchmarks.common import ROOT, parser, show, translations
 
 
 def request(pairs: list[list[str]], **options: bool) -> bytes:
-    """Returns the bytes of a request POST /v1/score."""
+    """Returns the body of a request POST /v1/score."""
     rows = [{"source": a[:1000], "paraphrase": b[:1000]} for a, b in pairs]
-    body = json.dumps({"pairs": rows, **options}).encode()
-    head = "POST /v1/score HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
-    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    return json.dumps({"pairs": rows, **options}).encode()
 
 
 def requests(texts: list[list[str]], pairs: int, count: int, **options: bool) -> list[bytes]:
@@ -50,35 +48,32 @@ def typed(texts: list[list[str]], count: int) -> list[bytes]:
     return [request([own], explain=True, changes=True) for own in islice(steps, count)]
 
 
-async def ask(url: str, own: list[tuple[float, bytes]], latencies: list[float]) -> None:
+def ask(url: str, own: list[tuple[float, bytes]], latencies: list[float]) -> None:
     """Sends requests over one connection, each at its time (seconds from now; 0: at once)."""
     where = urlsplit(url)
-    reader, writer = await asyncio.open_connection(where.hostname, where.port or 80)
+    connection = HTTPConnection(str(where.hostname), where.port or 80)
     began = time.perf_counter()
-    for start, request in own:
-        await asyncio.sleep(max(0.0, began + start - time.perf_counter()))
+    for start, body in own:
+        time.sleep(max(0.0, began + start - time.perf_counter()))
         # A request that starts late has been waiting, so its latency counts from when it was due.
         due = began + start if start else time.perf_counter()
-        writer.write(request)
-        answer = await reader.readuntil(b"\r\n\r\n")
-        if not answer.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(answer.decode())
-        length = int(answer.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-        await reader.readexactly(length)
+        connection.request("POST", "/v1/score", body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        text = answer.read()
+        if answer.status != 200:
+            raise RuntimeError(text.decode())
         latencies.append(time.perf_counter() - due)
-    writer.close()
+    connection.close()
 
 
 def load(url: str, bodies: list[bytes], connections: int, rate: float = 0) -> tuple[float, dict]:
     """Returns (requests per second, latencies). rate: requests per second; 0 is no limit."""
     latencies: list[float] = []
     timed = [(k / rate if rate else 0.0, body) for k, body in enumerate(bodies)]
-
-    async def run() -> None:
-        tasks = (ask(url, timed[k::connections], latencies) for k in range(connections))
-        await asyncio.gather(*tasks)
-
-    seconds = timeit.timeit(lambda: asyncio.run(run()), number=1)
+    started = time.perf_counter()
+    with ThreadPoolExecutor(connections) as threads:
+        list(threads.map(lambda k: ask(url, timed[k::connections], latencies), range(connections)))
+    seconds = time.perf_counter() - started
     found = {f"p{p}_ms": 1000 * np.percentile(latencies, p) for p in (50, 99)}
     return len(bodies) / seconds, found
 

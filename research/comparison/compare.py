@@ -140,7 +140,7 @@ def _compare_rows(
         turned[name] = values[main] if scored.metrics[name].higher_is_better else worse
     # Undefined values come last.
     order = sorted(turned, key=lambda name: np.nan_to_num(turned[name][0], nan=-2), reverse=True)
-    metrics = []
+    metrics: list[dict[str, Any]] = []
     for name in order:
         metric = scored.metrics[name]
         references = metric.uses_reference and bool(data_set.reference)

@@ -17,7 +17,7 @@ from gaixie.research.fitting.data import Config, Rows
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import OUTPUTS, TIERS, Head, SPScore
-from gaixie.udfs.spscore.penalties import PENALISED, penalty
+from gaixie.udfs.spscore.model import PENALISED, penalty
 from gaixie.udfs.spscore.trees import TreeModel
 from gaixie.udfs.text.segmenters import Segmenter
 

@@ -26,7 +26,7 @@ from gaixie.udfs.meaning.pair_encoder import DESCRIPTION, PairEncoder
 from gaixie.udfs.meaning.pair_encoder import SHIPPED as SHIPPED_ENCODER
 from gaixie.udfs.reports import render
 from gaixie.udfs.spscore import OUTPUTS, SHIPPED, TIERS, VERSION, SPScore
-from gaixie.udfs.spscore.columns import CORE_OUTPUTS, ENCODER_FEATURES
+from gaixie.udfs.spscore.model import CORE_OUTPUTS, ENCODER_FEATURES
 from gaixie.udfs.spscore.stages import RATED_MIN_MEANING, stage
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.segmenters import Segmenter

@@ -16,7 +16,7 @@ from gaixie.service.part import Part, json_response, while_connected
 from gaixie.service.refusals import busy
 from gaixie.service.scoring import verdict
 from gaixie.service.settings import ServiceSettings
-from gaixie.udfs.meaning.why import Why
+from gaixie.udfs.meaning.explain import Why
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import ReleaseManifest, RunManifest
 from gaixie.udfs.text.segmenters import load_segmenter

@@ -12,12 +12,13 @@ import yaml
 from scipy.stats import kendalltau, spearmanr
 from sklearn.metrics import roc_auc_score
 
-from gaixie.research.compare_metrics import main
+from gaixie.research.compare_metrics import SETTINGS, main
 from gaixie.research.comparison.compare import subsets
-from gaixie.research.comparison.datasets import DataSet, read_data_set
+from gaixie.research.comparison.datasets import Config, DataSet, read_data_set
 from gaixie.research.ratings.tables import source_share
 from gaixie.udfs.metrics import load_metric
 from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.storage.settings import load_settings
 
 METRICS = ["spscore", "self-bleu", "rouge-1", "rouge-1-free", "pinc", "edit-distance"]
 
@@ -166,6 +167,12 @@ def test_attribution_by_hand():
     assert found["S_sim"]["pearson"]["m"].score == pytest.approx(r)
     a, b = np.array([0.8, -0.5, -0.8, 0.5]), np.array([0.3, 0.1, -0.3, -0.1])
     assert found["S_sim"]["spearman"]["m"].score == pytest.approx(spearmanr(a, b).statistic)
+
+
+def test_the_metrics_of_the_settings_exist():
+    config = load_settings(Config, SETTINGS)
+    for spec in {spec for specs in config.metrics.values() for spec in specs}:
+        load_metric(spec, model=config.encoder, vectors=config.word_vectors)
 
 
 def test_a_mistake_is_one_line(folder, refused):

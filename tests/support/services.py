@@ -25,7 +25,7 @@ from gaixie.service.browsing.part import BrowsingPart
 from gaixie.service.listening import OPTIONS, bind, make_service
 from gaixie.service.part import Part, while_connected
 from gaixie.service.settings import ServiceSettings
-from gaixie.udfs.meaning.why import explainer
+from gaixie.udfs.meaning.explain import explainer
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.storage.manifest import read_run
 from gaixie.udfs.storage.settings import Strict

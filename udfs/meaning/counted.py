@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gaixie.udfs.meaning import facts, facts_kernel, numbering, surface, surface_kernel
+from gaixie.udfs.meaning import facts, facts_kernel, numbering, surface
 from gaixie.udfs.meaning.fact_tables import tables
 from gaixie.udfs.meaning.numbering import LONGEST
 from gaixie.udfs.text.code_points import CodePoints, Words
@@ -23,7 +23,7 @@ def features(a: CodePoints, b: CodePoints, words_a: Words, words_b: Words) -> np
     """
     rows = np.empty((len(a.offsets) - 1, len(NAMES)), np.float32)
     longest = numbering.longest(a, b)
-    scratch = (surface_kernel.scratch(longest), facts_kernel.scratch(longest))
+    scratch = (surface.scratch(longest), facts_kernel.scratch(longest))
     columns = *frozen(a, b), *frozen(words_a, words_b)
     _fill(*columns, numbering.scratch(longest), *scratch, tables(), rows)
     return rows
@@ -38,5 +38,5 @@ def _fill(texts_a, texts_b, words_a, words_b, s, t, f, names, rows):
             continue
         ends_a, ends_b = row_of(words_a, row), row_of(words_b, row)
         counts = numbering.number(a, ends_a, b, ends_b, s)
-        surface_kernel.kernel(a, b, counts, s, t, rows[row, :_SURFACE])
+        surface.kernel(a, b, counts, s, t, rows[row, :_SURFACE])
         facts_kernel.kernel(a, ends_a, b, ends_b, counts, s, f, names, rows[row, _SURFACE:])

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from configparser import ConfigParser
 from functools import cache, cached_property
 from itertools import accumulate, combinations, pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from gaixie.udfs.text import numerals
 from gaixie.udfs.text.code_points import from_strings, word_ends
 from gaixie.udfs.text.normalise import is_han, normalise, written_places
 from gaixie.udfs.text.numerals import MEASURES
-from gaixie.udfs.text.segmenters import Segmenter
+from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 
 LOW = {"structure": 0.5, "synonyms": 0.5, "meaning": 0.8, "fluency": 0.8}
 """A judgement below its value here gets a reason."""
@@ -61,6 +61,18 @@ class Pair(NamedTuple):
     """The share of the content with a counterpart."""
     losses: tuple[np.ndarray, np.ndarray]
     """Losses of each side; see vectors.losses."""
+
+
+Why = Callable[[str, str, dict[str, Any]], list[str]]
+"""Maps (source, paraphrase, row) to the reasons for the pair's low judgements."""
+
+
+def explainer(signature: str, segmenter: str = "jieba") -> Why:
+    """Returns a function that explains the pairs of a run; for a tier that cannot, no reasons."""
+    if not re.search(r"\|tier:(core|full)\b", signature):
+        return lambda source, paraphrase, row: []
+    cut, resources = load_segmenter(segmenter), Resources.load()
+    return lambda source, paraphrase, row: explain(source, paraphrase, cut, resources, row)
 
 
 def explain(

@@ -129,7 +129,7 @@ def letter_spans(text, marks, before, starts, ends):
 
 @inner
 def least_known(starts, ends, before):
-    """Returns the lowest share of known letters in a clause. before: as surface_kernel's _stretch
+    """Returns the lowest share of known letters in a clause. before: as surface's _stretch
     leaves it."""
     least = np.nan
     for p in range(len(starts)):

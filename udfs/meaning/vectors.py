@@ -136,10 +136,8 @@ def features(
 
     NaN if a side has no content word, or if a value is not defined.
     """
-    rows, *rest = _room(a, words_a, words_b, table)
-    columns = *frozen(a, b), *frozen(words_a, words_b)
-    kernels.fill_rows(*columns, alphanumeric(), *rest, rows)
-    return rows
+    nothing = np.empty(0, np.float32), np.empty(0, np.float32)
+    return _fill(a, b, words_a, words_b, table, nothing)
 
 
 def losses(
@@ -151,19 +149,24 @@ def losses(
     word has weight × (1 - cosine) if the word weighs over 0.5 and has no partner of cosine 0.5; all
     other cells are 0.
     """
-    rows, *rest = _room(a, words_a, words_b, table)
     found = np.zeros(len(a.values), np.float32), np.zeros(len(b.values), np.float32)
-    columns = *frozen(a, b), *frozen(words_a, words_b)
-    kernels.fill_losses(*columns, alphanumeric(), *rest, rows, found)
-    return rows, found
+    return _fill(a, b, words_a, words_b, table, found), found
 
 
-def _room(a: CodePoints, words_a: Words, words_b: Words, table: VectorTable) -> tuple[Any, ...]:
-    """Returns the rows for the kernels to fill, the tables, and the scratch space."""
+def _fill(
+    a: CodePoints,
+    b: CodePoints,
+    words_a: Words,
+    words_b: Words,
+    table: VectorTable,
+    losses: tuple[np.ndarray, np.ndarray],
+) -> np.ndarray:
     rows = np.empty((len(a.offsets) - 1, len(NAMES)), np.float32)
     n, m = (int(np.diff(words.offsets).max(initial=1)) for words in (words_a, words_b))
     room = kernels.room(n, m, table.tables.vectors.shape[1])
-    return rows, *frozen(table.tables), room
+    columns = *frozen(a, b), *frozen(words_a, words_b)
+    kernels.fill_rows(*columns, alphanumeric(), *frozen(table.tables), room, rows, losses)
+    return rows
 
 
 def cosines(words_a: Sequence[str], words_b: Sequence[str], table: VectorTable) -> np.ndarray:

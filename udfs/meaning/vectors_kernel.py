@@ -108,8 +108,14 @@ def insert_rows(cells, values):
 
 
 @entry
-def fill_rows(texts_a, texts_b, words_a, words_b, alnum, tables, room, rows):
-    """Fills rows, float32 (pairs, len(NAMES)); see udfs.meaning.vectors."""
+def fill_rows(texts_a, texts_b, words_a, words_b, alnum, tables, room, rows, losses):
+    """Fills rows, float32 (pairs, len(NAMES)), and the losses of words; see udfs.meaning.vectors.
+
+    losses: two arrays of float32, zeros, one cell for each character of the texts, or both empty.
+    The cell where a word begins gets weight × (1 - cosine) if the word weighs over 0.5 and has no
+    partner of cosine 0.5.
+    """
+    wanted = len(losses[0]) > 0
     for pair in range(len(rows)):
         a, b = row_of(texts_a, pair), row_of(texts_b, pair)
         n = _read_words(a, row_of(words_a, pair), alnum, tables.cells, room.a)
@@ -118,25 +124,9 @@ def fill_rows(texts_a, texts_b, words_a, words_b, alnum, tables, room, rows):
         row[:] = np.nan
         if n > 0 and m > 0:
             _fill_row(a, b, n, m, tables, room, row)
-
-
-@entry
-def fill_losses(texts_a, texts_b, words_a, words_b, alnum, tables, room, rows, losses):
-    """Fills rows as fill_rows does, one pair at a time, and the losses of their words.
-
-    losses: two arrays of float32, zeros, one cell for each character of the texts. The cell where a
-    word begins gets weight × (1 - cosine) if the word weighs over 0.5 and has no partner of cosine
-    0.5.
-    """
-    for pair in range(len(rows)):
-        texts = row_of(texts_a, pair), row_of(texts_b, pair)
-        n = _read_words(texts[0], row_of(words_a, pair), alnum, tables.cells, room.a)
-        m = _read_words(texts[1], row_of(words_b, pair), alnum, tables.cells, room.b)
-        rows[pair] = np.nan
-        if n > 0 and m > 0:
-            _fill_row(texts[0], texts[1], n, m, tables, room, rows[pair])
-            _note_losses(tables.weights, room.a, n, losses[0][texts_a.offsets[pair] :])
-            _note_losses(tables.weights, room.b, m, losses[1][texts_b.offsets[pair] :])
+            if wanted:
+                _note_losses(tables.weights, room.a, n, losses[0][texts_a.offsets[pair] :])
+                _note_losses(tables.weights, room.b, m, losses[1][texts_b.offsets[pair] :])
 
 
 @inner

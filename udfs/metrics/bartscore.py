@@ -25,7 +25,6 @@ from pydantic.dataclasses import dataclass
 from gaixie.udfs.meaning.pair_encoder import batches
 from gaixie.udfs.metrics.metric import Metric
 from gaixie.udfs.networks import (
-    Precision,
     choose_device,
     load_network,
     load_tokenizer,
@@ -42,13 +41,11 @@ BATCH_TOKENS = 2048
 class BARTScore(Metric):
     """Mean log-likelihood of the paraphrase's tokens.
 
-    model: folder or cached name of a sequence-to-sequence model. device, precision: see
-    ``Encoder``.
+    model: folder or cached name of a sequence-to-sequence model. device: see ``Encoder``.
     """
 
     model: str
     device: str = "auto"
-    precision: Precision = "float32"
 
     name = "bartscore"
     title = "BARTScore"
@@ -74,13 +71,12 @@ class BARTScore(Metric):
         inputs = tokenizer(list(texts), **cut)["input_ids"]
         targets = tokenizer(text_target=list(paraphrases), **cut)["input_ids"]
         lengths = [max(len(x), len(y)) for x, y in zip(inputs, targets, strict=True)]
-        kind, enabled = device.partition(":")[0], self.precision == "bfloat16"
         for rows in batches(lengths, BATCH_TOKENS):
             x, x_mask = pad([inputs[row] for row in rows], tokenizer.pad_token_id, device)
             y, y_mask = pad([targets[row] for row in rows], tokenizer.pad_token_id, device)
             # Padding comes after the tokens, so no token sees it.
             shifted = network.prepare_decoder_input_ids_from_labels(labels=y)
-            with torch.inference_mode(), torch.autocast(kind, torch.bfloat16, enabled=enabled):
+            with torch.inference_mode():
                 found = network(
                     input_ids=x, attention_mask=x_mask.long(), decoder_input_ids=shifted
                 )
@@ -92,7 +88,7 @@ class BARTScore(Metric):
 
     def settings(self) -> Sequence[tuple[str, object]]:
         model = ("model", model_signature(self.model))
-        return model, ("direction", "source-paraphrase"), ("precision", self.precision)
+        return model, ("direction", "source-paraphrase"), ("precision", "float32")
 
 
 @functools.cache

@@ -26,14 +26,13 @@ from gaixie.udfs.metrics.bleu import SelfBLEU
 from gaixie.udfs.metrics.encoder import DEFAULT_MODEL
 from gaixie.udfs.metrics.grams import Tokenizer
 from gaixie.udfs.metrics.metric import Metric, Pairs
-from gaixie.udfs.networks import Precision
 
 
 @dataclass(frozen=True)
 class BERTiBLEU(Metric):
     """Harmonic mean of meaning kept and wording changed; beta is the weight of the meaning.
 
-    tokenize: the tokens of Self-BLEU's n-grams. layer, device, precision: see ``Encoder``.
+    tokenize: the tokens of Self-BLEU's n-grams. layer, device: see ``Encoder``.
     """
 
     beta: PositiveFloat = 4.0
@@ -41,7 +40,6 @@ class BERTiBLEU(Metric):
     layer: int | None = None
     tokenize: Tokenizer = "char"
     device: str = "auto"
-    precision: Precision = "float32"
 
     name = "bert-ibleu"
     title = "BERT-iBLEU"
@@ -58,7 +56,7 @@ class BERTiBLEU(Metric):
         return np.where((meaning <= 0) | (change <= 1e-9), 0.0, scores)
 
     def _bertscore(self) -> BERTScore:
-        return BERTScore(self.model, self.layer, self.device, self.precision)
+        return BERTScore(self.model, self.layer, self.device)
 
     def _self_bleu(self) -> SelfBLEU:
         return SelfBLEU(tokenize=self.tokenize)

@@ -35,7 +35,7 @@ from gaixie.udfs.metrics.encoder import (
     load_encoder,
 )
 from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, complete
-from gaixie.udfs.networks import Precision, model_signature
+from gaixie.udfs.networks import model_signature
 
 if TYPE_CHECKING:
     import torch
@@ -51,13 +51,12 @@ CELLS_AT_ONCE = 1 << 20
 class BERTScore(ReferenceMetric):
     """F1 between paraphrase and reference; ``compare`` gives precision and recall too.
 
-    layer: from 1; None is the last. device, precision: see ``Encoder``.
+    layer: from 1; None is the last. device: see ``Encoder``.
     """
 
     model: str = DEFAULT_MODEL
     layer: int | None = None
     device: str = "auto"
-    precision: Precision = "float32"
 
     name = "bertscore"
     title = "BERTScore"
@@ -74,7 +73,7 @@ class BERTScore(ReferenceMetric):
 
         Raises OSError or ValueError if the model cannot be read.
         """
-        encoder = load_encoder(self.model, self.layer, self.device, self.precision)
+        encoder = load_encoder(self.model, self.layer, self.device)
         scores = np.full((len(paraphrase), 3), np.nan)
         for start in range(0, len(scores), PAIRS_AT_ONCE):
             chunk = [side.slice(start, PAIRS_AT_ONCE) for side in (paraphrase, *references)]
@@ -87,9 +86,9 @@ class BERTScore(ReferenceMetric):
         return scores
 
     def settings(self) -> Sequence[tuple[str, object]]:
-        encoder = load_encoder(self.model, self.layer, self.device, self.precision)
+        encoder = load_encoder(self.model, self.layer, self.device)
         model = ("model", model_signature(self.model)), ("layer", encoder.layer)
-        return *model, ("idf", "no"), ("baseline", "none"), ("precision", self.precision)
+        return *model, ("idf", "no"), ("baseline", "none"), ("precision", "float32")
 
 
 def score_texts(encoder: Encoder, paraphrases: list[str], references: list[str]) -> np.ndarray:

@@ -18,7 +18,6 @@ import numpy as np
 
 from gaixie.udfs.meaning.pair_encoder import batches
 from gaixie.udfs.networks import (
-    Precision,
     choose_device,
     load_network,
     load_tokenizer,
@@ -54,8 +53,7 @@ class Encoder:
 
     model: folder or cached name. layer: the layer whose output is used, from 1; None is the last.
     Layers above it are not computed. device: ``auto`` is the GPU if there is one.
-    precision: float32, or bfloat16 (autocast: faster on a GPU, two to three digits). batch_tokens:
-    tokens in a batch, padding included; None is 1,024 on the CPU, 16,384 elsewhere.
+    batch_tokens: tokens in a batch, padding included; None is 1,024 on the CPU, 16,384 elsewhere.
 
     Raises OSError or ValueError, in one line, if the model cannot be loaded or has no such layer.
     """
@@ -65,13 +63,11 @@ class Encoder:
         model: str = DEFAULT_MODEL,
         layer: int | None = None,
         device: str = "auto",
-        precision: Precision = "float32",
         batch_tokens: int | None = None,
     ) -> None:
         import transformers
 
         self.device = choose_device(device)
-        self.precision = precision
         self.batch_tokens = batch_tokens or (1024 if self.device == "cpu" else 16384)
         with loading(model, HOW_TO_MAKE):
             config = transformers.AutoConfig.from_pretrained(model, local_files_only=True)
@@ -126,20 +122,17 @@ class Encoder:
         """Yields (rows, hidden states (rows, tokens, width) float32, mask (rows, tokens))."""
         import torch
 
-        enabled, kind = self.precision == "bfloat16", self.device.partition(":")[0]
         for rows in batches([len(row) for row in ids], self.batch_tokens):
             batch, mask = pad([ids[row] for row in rows], self.tokenizer.pad_token_id, self.device)
-            with torch.inference_mode(), torch.autocast(kind, torch.bfloat16, enabled=enabled):
+            with torch.inference_mode():
                 hidden = self.network(input_ids=batch, attention_mask=mask.long())
             yield rows, hidden.last_hidden_state.float(), mask
 
 
 @functools.cache
-def load_encoder(
-    model: str, layer: int | None = None, device: str = "auto", precision: Precision = "float32"
-) -> Encoder:
+def load_encoder(model: str, layer: int | None = None, device: str = "auto") -> Encoder:
     """Loads the encoder with these settings, once in a process. Raises as ``Encoder`` does."""
-    return Encoder(model, layer, device, precision)
+    return Encoder(model, layer, device)
 
 
 def distinct(*columns: Sequence[str]) -> tuple[list[str], np.ndarray]:

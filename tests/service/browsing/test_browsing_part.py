@@ -26,7 +26,7 @@ from gaixie.service.paraphrasing import ParaphrasingPart
 from gaixie.service.scoring import ScoringPart
 from gaixie.service.settings import ServiceSettings
 from gaixie.udfs.command_line import run_command
-from gaixie.udfs.meaning.why import explainer
+from gaixie.udfs.meaning.explain import explainer
 from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.storage.manifest import read_run
 

@@ -31,8 +31,7 @@ def hidden(folder: str, text: str, layer: int) -> torch.Tensor:
         return model(**batch, output_hidden_states=True).hidden_states[layer][0]
 
 
-@pytest.mark.parametrize("layer", [1, 3, None])
-@pytest.mark.parametrize("batch_tokens", [1, 16, None])
+@pytest.mark.parametrize(("layer", "batch_tokens"), [(1, 1), (3, 16), (None, None)])
 def test_token_embeddings_are_those_of_each_text_alone(folder, layer, batch_tokens):
     encoder = Encoder(folder, layer, device="cpu", batch_tokens=batch_tokens)
     embedded = encoder.token_embeddings(TEXTS)

@@ -51,8 +51,3 @@ def test_synonyms():
     assert not any("师徒" in line for line in forest.synsets("师生"))  # on Aa01C07#: related
     assert len(forest.synsets("人")) > 1
     assert forest.synsets("没有这个词") == []
-
-
-def test_english_needs_wordnet():
-    with pytest.raises(ValueError, match="WordNet"):
-        score("The cars stopped.", "The auto stops.", language="en")

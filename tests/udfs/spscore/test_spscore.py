@@ -17,7 +17,7 @@ from gaixie.research.fitting.recipe import fit_model
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import OUTPUTS, SHIPPED, TIERS, Head, SPScore
-from gaixie.udfs.spscore.pickled import share
+from gaixie.udfs.spscore.files import share
 from gaixie.udfs.spscore.trees import TreeModel
 from gaixie.udfs.text.segmenters import load_segmenter
 
@@ -251,9 +251,7 @@ def test_tables_that_the_model_was_not_fitted_with(sample, tmp_path):
     fitted(sample, columns, "core", resources=Resources.load().digests()).save(tmp_path)
     assert SPScore.load(tmp_path).tier == "core"
     fitted(sample, columns, "core", resources={"vec": "0123456789", "lm": "abcd"}).save(tmp_path)
-    with pytest.raises(
-        ValueError, match=r"spscore\.json: fitted with vec 0123456789, .* tables here"
-    ):
+    with pytest.raises(ValueError, match=r"spscore\.json: .*0123456789"):
         SPScore.load(tmp_path)
 
 

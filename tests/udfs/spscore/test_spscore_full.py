@@ -9,7 +9,7 @@ from gaixie.research.fitting.recipe import fit_model
 from gaixie.udfs.meaning import pair_encoder
 from gaixie.udfs.meaning.extract import CORE_FEATURES, Resources
 from gaixie.udfs.spscore import OUTPUTS, TIERS, Head, SPScore
-from gaixie.udfs.spscore.columns import CORE_OUTPUTS, ENCODER_FEATURES
+from gaixie.udfs.spscore.model import CORE_OUTPUTS, ENCODER_FEATURES
 
 FIRST = len(CORE_FEATURES) + len(CORE_OUTPUTS)
 """Index of the encoder's first column."""
@@ -87,7 +87,7 @@ def test_it_reads_the_core_model_beside_it(folder, tmp_path):
     swapped = dict(zip(OUTPUTS, [core.heads[name] for name in reversed(OUTPUTS)], strict=True))
     other = SPScore("core", swapped, core.segmenter, core.resources)
     other.save(tmp_path / "core")
-    with pytest.raises(ValueError, match=r"fitted with .*core .*, but the tables here are"):
+    with pytest.raises(ValueError, match=r"spscore\.json: .*core"):
         SPScore.load(own)
     model = SPScore.load(folder)
     model.bind(tmp_path / "core")

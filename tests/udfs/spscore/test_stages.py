@@ -52,9 +52,6 @@ def test_stage_is_how_many_cuts_a_score_reaches(scores, cuts):
     assert stage(np.array(scores, np.float32), cuts).tolist() == expected
 
 
-# Bins
-
-
 # Quantiles
 
 

@@ -135,8 +135,8 @@ def test_every_code_point():
 
 @pytest.mark.parametrize("before", ["e", " ", "\u1100", "\u0301"], ids=ascii)
 def test_every_assigned_character_after(before):
-    # Tens of thousands of ideographs and Hangul syllables behave alike, so every 16th is tested.
-    some = [c for c in ASSIGNED if ord(c) % 16 == 0 or not (IS_HAN.match(c) or "가" < c <= "힣")]
+    # Tens of thousands of ideographs and Hangul syllables behave alike, so every 64th is tested.
+    some = [c for c in ASSIGNED if ord(c) % 64 == 0 or not (IS_HAN.match(c) or "가" < c <= "힣")]
     assert_as_definition([before + c for c in some])
 
 
@@ -163,7 +163,7 @@ TRICKY = [
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters=REPLACEMENT))
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.lists(st.text(TRICKY, max_size=12) | TEXT, min_size=1, max_size=20))
 def test_any_texts(texts):
     assert_as_definition(texts)

@@ -85,12 +85,11 @@ PACKAGES = {
         "vocabulary": {"corpus"},
     },
     "training": {
-        "data": {"modeling"},
-        "modeling": {"data"},
-        "loop": {"data", "modeling"},
+        "modeling": set(),
+        "loop": {"modeling"},
         "evaluation": {"modeling"},
     },
-    "service": {"browsing": set()},
+    "service": {},
     "research": {
         "ratings": set(),
         "fitting": {"pair_encoder", "ratings"},

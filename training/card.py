@@ -4,8 +4,9 @@
   hf upload NAME/gaixie-small runs/first/model          (not done here)
 
 MODEL is a model of training/curriculum.py, which already has a card without figures. EVALUATION is
-the output of training/evaluate.py for it: the card takes its figures, and its sources with the
-highest and the lowest scores. Exit codes: 0 done, 2 something to fix (one line says what).
+the output of training/evaluate.py for it, whose figures the card takes. What else a hub may ask,
+such as data sets and a base model, belongs in the head of README.md. Exit codes: 0 done, 2
+something to fix (one line says what).
 """
 
 from __future__ import annotations

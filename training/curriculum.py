@@ -13,16 +13,15 @@ when a stage is fitted and ends. conf/curriculum.yaml explains every setting. OU
   pairs/                 the pairs of each stage; may be deleted at the end
   settings.yaml          the settings used, including --set
 
-The same command continues a run. After SIGTERM, it saves a checkpoint at the next multiple of
-logging_steps and ends. Exit codes: 0 done, 2 something to fix (one line says what), 130
-interrupted, 143 stopped. `accelerate launch` turns all but 0 into 1. A single process needs no
-launcher: python training/curriculum.py … does the same.
+The same command continues a run, from the newest checkpoint in OUTPUT or the mirror. After
+SIGTERM, it saves a checkpoint at the next multiple of logging_steps and ends. Exit codes: 0 done,
+2 something to fix (one line says what), 130 interrupted, 143 stopped. `accelerate launch` turns all
+but 0 into 1. A single process needs no launcher: python training/curriculum.py … does the same.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Literal
 
 from pydantic import Field
 
@@ -34,15 +33,12 @@ from gaixie.udfs.storage.settings import Options
 
 
 class Command(Options):
-    """What to train, and whether to continue."""
+    """What to train."""
 
     config: str = Field(title="YAML")
     """File of settings: a path or a URI."""
     set: list[str] = Field(default=[], title="KEY=VALUE")
     """Override a setting of the file; KEY.SUB for one of a section. May be repeated."""
-    resume: Literal["auto", "never"] = "auto"
-    """auto: continue from the newest checkpoint in the output or the mirror, if there is one;
-    never: refuse an output that has a run."""
     dry_run: bool = False
     """Check everything, print what would be trained, and stop."""
 
@@ -55,7 +51,7 @@ def main(argv: list[str] | None = None) -> int:
 
     def work() -> int:
         run = Run(load_settings(command.config, command.set))
-        return run.describe() if command.dry_run else run.train(command.resume == "auto")
+        return run.describe() if command.dry_run else run.train()
 
     unfinished = "the same command continues from the last checkpoint"
     return run_command("curriculum", work, unfinished)

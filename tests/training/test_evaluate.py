@@ -15,7 +15,7 @@ from tiny_seq2seq import tiny_seq2seq
 
 from gaixie.training import paraphrase
 from gaixie.training.evaluate import main
-from gaixie.training.evaluation.measures import METRICS, measures, statistics
+from gaixie.training.evaluation.measures import METRICS, REFERENCE_METRICS, measures, statistics
 from gaixie.training.modeling.entities_kept import ENTITIES, entities_kept
 from gaixie.udfs.metrics import Pairs, load_metric
 from gaixie.udfs.metrics.references import Resamples
@@ -270,12 +270,12 @@ def test_against_references(tmp_path):
     }
     table = write_table(tmp_path / "pairs.jsonl", columns)
     line = [table, "--system", "mt", "--reference", "one", "--reference", "two"]
-    result = run(tmp_path, *line, "--reference-metrics", "bleu,sari,hsk-easy")["references"]
+    result = run(tmp_path, *line)["references"]
     assert result["columns"] == ["one", "two"]
     assert result["rows_with"] == 3
     assert {*result["systems"]} == {"copy", "mt", "a person"}
     texts = {name: [text and normalise(text) for text in rows] for name, rows in columns.items()}
-    for k, spec in enumerate(("bleu", "sari", "hsk-easy")):
+    for k, spec in enumerate(REFERENCE_METRICS):
         metric = load_metric(spec)
         pairs = Pairs.of(texts["source"], texts["mt"], texts["one"], texts["two"])
         assert result["systems"]["mt"][k]["score"] == pytest.approx(metric.corpus_score(pairs))

@@ -6,18 +6,26 @@ All texts are normalised (gaixie.udfs.text.normalise) before anything is measure
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from gaixie.training.evaluation.systems import System
 from gaixie.training.modeling.entities_kept import ENTITIES, entities_kept
 from gaixie.udfs.metrics import Metric, Pairs, load_metric
-from gaixie.udfs.metrics.references import Resamples, mean_of
+from gaixie.udfs.metrics.references import Resamples, diversity, estimate, leave_one_out, mean_of
 from gaixie.udfs.text.entities import EntityFinder, load_settings
 from gaixie.udfs.text.normalise import NORMALISATION
 
 METRICS = ("spscore", "spscore-meaning", "self-bleu", "bert-ibleu", "parascore")
+REFERENCE_METRICS = (
+    *("sari:tokenize=zh-word", "bleu:tokenize=zh-word", "self-bleu:tokenize=zh-word"),
+    *("hsk-easy", "hsk-hard"),
+)
+A_PERSON = "a person"
+"""Name of the row of people: the mean over the references, each against the others."""
 
 
 class Count(Metric):
@@ -55,12 +63,12 @@ def counts() -> list[Count]:
 
 
 def measures(
-    specs: tuple[str, ...] | None = None, encoder: str | None = None
+    specs: Sequence[str] = (), encoder: str | None = None
 ) -> tuple[dict[str, Metric], dict[str, str]]:
     """Returns the metrics of some specs, SPScore-zh first, and the counts; and the metrics left
     out, with the reason.
 
-    specs: as load_metric takes them; None means METRICS, of which one is left out if its encoder is
+    specs: as load_metric takes them; none means METRICS, of which one is left out if its encoder is
     missing. encoder: for the metrics that have one; None means their own. Raises ValueError or
     OSError, in one line, for an unknown metric, one that needs a reference, and one asked for that
     cannot be loaded.
@@ -68,10 +76,10 @@ def measures(
     usable: dict[str, Metric] = {}
     left_out = {}
     for spec in dict.fromkeys(("spscore", *(specs or METRICS))):
-        own = spec.split(":")[0] == "bartscore"  # its model is not an encoder
+        name = spec.split(":")[0]
+        own = name == "bartscore"  # its model is not an encoder
         metric = load_metric(spec, **({"model": encoder} if encoder and not own else {}))
         if metric.needs_reference:
-            name = spec.split(":")[0]
             raise ValueError(
                 f"metric {spec!r} needs a reference; {name}-free reads the source in its place"
             )
@@ -86,15 +94,16 @@ def measures(
     return usable | {one.name: one for one in counts()}, left_out
 
 
-def digits(metric: Metric) -> int:
-    """Returns the decimals of a metric in a report: 1 for those up to 100 and more, else 3."""
-    return 1 if max(getattr(metric, "range", (0.0, 1.0))) >= 100 else 3
-
-
-def better(metric: Metric) -> str:
-    """Returns an arrow up if higher is better, down if lower is; nothing if neither is."""
-    known = getattr(metric, "higher_is_better", None)
-    return "" if known is None else "↑" if known else "↓"
+def about(name: str, metric: Metric) -> dict[str, Any]:
+    """Returns what a report says of a measure."""
+    higher = getattr(metric, "higher_is_better", None)
+    return {
+        "name": name,
+        "title": metric.title,
+        "better": "" if higher is None else "↑" if higher else "↓",
+        "digits": 1 if max(getattr(metric, "range", (0.0, 1.0))) >= 100 else 3,
+        "signature": metric.signature(),
+    }
 
 
 def statistics(scores: np.ndarray, resamples: Resamples) -> dict[str, float]:
@@ -106,3 +115,40 @@ def statistics(scores: np.ndarray, resamples: Resamples) -> dict[str, float]:
     mean, low, high = mean_of(scores, resamples)
     sd = float(kept.std(ddof=1)) if len(kept) > 1 else np.nan
     return {"mean": mean, "sd": sd, "low": low, "high": high, "rows": len(kept)}
+
+
+def against_references(
+    sources: Sequence[str],
+    systems: Sequence[System],
+    references: Mapping[str, list[str | None]],
+    measures: Mapping[str, Metric],
+    resamples: Resamples,
+) -> dict[str, Any]:
+    """Scores every system and a person against the references, with intervals, and how far people
+    differ.
+
+    references: column -> texts, as many as sources. A system is scored on the rows for which it has
+    a paraphrase. measures: those of the evaluation, which compare only source and paraphrase.
+    """
+    metrics = {spec: load_metric(spec) for spec in REFERENCE_METRICS}
+    source = pa.array(sources, pa.string())
+    columns = [pa.array(column, pa.string()) for column in references.values()]
+    sets = {system.name: [Pairs.of(source, system.paraphrases, *columns)] for system in systems}
+    if len(columns) > 1:
+        if A_PERSON in sets:
+            raise ValueError(f"a system cannot be named {A_PERSON!r}, which is the row of people")
+        sets[A_PERSON] = leave_one_out(source, columns)
+    spread = []
+    for name, measure in measures.items():
+        found = diversity(measure.sentence_scores, source, columns, resamples)
+        spread.append(about(name, measure) | {key: one._asdict() for key, one in found.items()})
+    return {
+        "columns": [*references],
+        "rows_with": int(np.any([column.is_valid() for column in columns], axis=0).sum()),
+        "metrics": [about(spec, metric) for spec, metric in metrics.items()],
+        "systems": {
+            name: [estimate(metric, pairs, resamples)._asdict() for metric in metrics.values()]
+            for name, pairs in sets.items()
+        },
+        "diversity": spread,
+    }

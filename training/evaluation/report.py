@@ -10,10 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gaixie.training.evaluation.measures import better, digits, statistics
 from gaixie.training.evaluation.systems import System
 from gaixie.udfs.metrics import Metric
-from gaixie.udfs.metrics.references import Resamples
 from gaixie.udfs.reports import number, render, write_json
 
 TEMPLATE = Path(__file__).with_name("evaluation.md.j2")
@@ -28,14 +26,10 @@ def write(folder: Path, result: dict[str, Any], table: pa.Table) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "evaluation.json", result)
-    text = render(TEMPLATE, title=_title, estimate=_estimate, **result)
+    text = render(TEMPLATE, estimate=_estimate, **result)
     (folder / "evaluation.md").write_text(text, "utf-8")
     pq.write_table(table, folder / "scores.parquet")
     print(text.partition("\n## Cases")[0].partition("\n## Signatures")[0])
-
-
-def _title(measure: dict[str, Any]) -> str:
-    return f"{measure['title']} {measure['better']}".strip()
 
 
 def _estimate(system: dict[str, Any], measure: dict[str, Any]) -> str:
@@ -45,39 +39,6 @@ def _estimate(system: dict[str, Any], measure: dict[str, Any]) -> str:
         return "–"
     mean, sd, low, high = (number(estimate[k], digits) for k in ("mean", "sd", "low", "high"))
     return f"{mean} ± {sd} ({low} to {high})"
-
-
-def described(
-    systems: Sequence[System], scores: Scores, resamples: Resamples
-) -> list[dict[str, Any]]:
-    """Returns each system's name, maker, counts, and the statistics of each measure."""
-    found: dict[str, dict[str, Any]] = {system.name: {} for system in systems}
-    for (system, measure), values in scores.items():
-        found[system][measure] = statistics(values, resamples)
-    return [
-        {
-            "name": one.name,
-            "made_by": one.made_by,
-            "rows": one.rows,
-            "left_out": len(one.paraphrases) - one.rows,
-            "measures": found[one.name],
-        }
-        for one in systems
-    ]
-
-
-def measures_of(measures: Mapping[str, Metric]) -> list[dict[str, Any]]:
-    """Returns what a report says of each measure."""
-    return [
-        {
-            "name": name,
-            "title": metric.title,
-            "better": better(metric),
-            "digits": digits(metric),
-            "signature": metric.signature(),
-        }
-        for name, metric in measures.items()
-    ]
 
 
 def cases(
@@ -90,18 +51,15 @@ def cases(
         if all(system.paraphrases[row] for system in systems):
             first.setdefault(source, row)
     drawn = np.random.default_rng(seed).permutation([*first.values()])[:count]
-    found = []
-    for row in sorted(drawn.tolist()):
-        paraphrases = [
-            {
-                "system": system.name,
-                "paraphrase": system.paraphrases[row],
-                "spscore": float(scores[system.name, "spscore"][row]),
-            }
-            for system in systems[1:]
-        ]
-        found.append({"source": sources[row], "paraphrases": paraphrases})
-    return found
+
+    def shown(system: System, row: int) -> dict[str, Any]:
+        score = float(scores[system.name, "spscore"][row])
+        return {"system": system.name, "paraphrase": system.paraphrases[row], "spscore": score}
+
+    return [
+        {"source": sources[row], "paraphrases": [shown(system, row) for system in systems[1:]]}
+        for row in sorted(drawn.tolist())
+    ]
 
 
 def sentence_table(

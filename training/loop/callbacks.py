@@ -1,4 +1,5 @@
-"""Steers Trainer through one stage: when to evaluate, save and stop, and what is logged.
+"""Steers Trainer through one stage: when to evaluate, save and stop, what is logged, and which
+checkpoints are whole.
 
 All processes decide the same: each value that a decision depends on is shared first.
 """
@@ -8,103 +9,64 @@ from __future__ import annotations
 import json
 import math
 import os
-import signal
-import time
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
 from transformers import TrainerCallback, TrainerState
 
+from gaixie.training.loop.checkpoints import COMPLETE, send_checkpoints
 from gaixie.training.loop.controller import END_STAGE, Decision, Evaluation, decide
-from gaixie.training.settings import Limits
+from gaixie.training.loop.stage import StageTrainer
 from gaixie.udfs.command_line import say
 from gaixie.udfs.storage.progress import Progress
 
 
-class StageControl(TrainerCallback):
-    """Applies the controller to a stage, and ends the training after SIGTERM.
+def decision_on(trainer: StageTrainer, state: TrainerState) -> Decision | None:
+    """Returns the decision on the last evaluation in Trainer's log, which has all of a stage."""
+    found = [
+        Evaluation(int(line["step"]), line["eval_accuracy"], line.get("eval_spscore"))
+        for line in state.log_history
+        if "eval_accuracy" in line
+    ]
+    limits = trainer.settings.controller
+    return decide(limits, trainer.args.max_steps, found) if found else None
 
-    max_steps: the stage's budget. output: the run's folder, for history.jsonl and log.jsonl. about:
-    returns what a line of history.jsonl has besides the decision.
+
+class StageControl(TrainerCallback):
+    """Applies the controller to a stage, ends the training after SIGTERM, marks whole checkpoints,
+    and copies them to the mirror in a thread.
+
+    shown: the progress display. pool: of the thread.
     """
 
-    def __init__(
-        self,
-        accelerator: Any,
-        limits: Limits,
-        max_steps: int,
-        stage: int,
-        output: Path,
-        about: Callable[[], dict[str, Any]],
-    ):
-        self.accelerator, self.limits, self.max_steps = accelerator, limits, max_steps
-        self.stage, self.output, self.about = stage, output, about
+    def __init__(self, trainer: StageTrainer, shown: Progress, pool: ThreadPoolExecutor):
+        self.trainer, self.shown, self.pool = trainer, shown, pool
+        self.stage, self.output = trainer.stage, Path(trainer.settings.output)
+        self.told = False
+        """Whether this process got SIGTERM."""
         self.stopped = False
-        """Whether the training ended because of SIGTERM; the same on all processes."""
-        self._told = False
-        self._shown: Progress | None = None
-        self._started = time.monotonic()
+        """Whether the training ended because of it; the same on all processes."""
         # At SIGTERM, accelerate launch ends without telling a single process, which must notice it.
         self._launcher = os.getppid() if "ACCELERATE_MIXED_PRECISION" in os.environ else None
 
-    def decision(self, state: TrainerState) -> Decision | None:
-        """Returns the decision on the last evaluation in Trainer's log, which has all of them."""
-        found = [
-            Evaluation(
-                int(line["step"]),
-                *(line["eval_seconds"], line["eval_accuracy"], line.get("eval_spscore")),
-            )
-            for line in state.log_history
-            if "eval_accuracy" in line
-        ]
-        return decide(self.limits, self.max_steps, found) if found else None
-
-    def is_over(self, state: TrainerState) -> bool:
-        """Tells whether the stage has ended."""
-        decision = self.decision(state)
-        return decision is not None and decision.action == END_STAGE
-
-    def on_train_begin(self, args, state, control, **_: Any) -> None:
-        before = [line["eval_seconds"] for line in state.log_history if "eval_seconds" in line]
-        self._started = time.monotonic() - (before[-1] if before else 0.0)
-        signal.signal(signal.SIGTERM, self._on_sigterm)
-        console = Console(stderr=True, quiet=not state.is_world_process_zero, soft_wrap=True)
-        done = state.global_step
-        self._shown = Progress(f"stage {self.stage}", args.max_steps, "steps", console, done)
-
-    def close(self) -> None:
-        """Ends the progress display."""
-        if self._shown:
-            self._shown.close()
-
-    def _on_sigterm(self, *_: Any) -> None:
-        self._told = True
-
-    def seconds(self) -> float:
-        """Returns the seconds of the stage so far, by the main process's clock."""
-        seconds = time.monotonic() - self._started
-        here = torch.tensor([seconds], dtype=torch.float64, device=self.accelerator.device)
-        return self.accelerator.gather(here)[0].item()
+    def on_sigterm(self, *_: Any) -> None:
+        """Notes the signal, until the next multiple of logging_steps."""
+        self.told = True
 
     def on_step_end(self, args, state, control, **_: Any) -> None:
         if state.global_step >= args.max_steps:
             control.should_evaluate = True
         if state.global_step % args.logging_steps:
             return
-        told = self._told or self._launcher not in (None, os.getppid())
-        flag = torch.tensor([float(told)], device=self.accelerator.device)
-        if self.accelerator.reduce(flag, "sum").item():
+        told = self.told or self._launcher not in (None, os.getppid())
+        flag = torch.tensor([float(told)], device=self.trainer.accelerator.device)
+        if self.trainer.accelerator.reduce(flag, "sum").item():
             self.stopped = control.should_save = control.should_training_stop = True
-        limit = self.limits.max_seconds
-        if limit is not None and self.seconds() >= limit:
-            control.should_evaluate = True
 
-    def on_log(self, args, state, control, **more: Any) -> None:
-        logs: dict[str, float] = more["logs"]
+    def on_log(self, args, state, control, logs: dict[str, float], **_: Any) -> None:
         if "loss" not in logs:
             return
         if not math.isfinite(logs["loss"]):
@@ -112,23 +74,31 @@ class StageControl(TrainerCallback):
                 f"stage {self.stage}, step {state.global_step}: the loss is {logs['loss']}; all "
                 "checkpoints are older; try a lower learning_rate or max_grad_norm"
             )
-        if self._shown:
-            shown = f"step {state.global_step:,}, loss {logs['loss']:.4f}"
-            self._shown.update(state.global_step, shown)
+        shown = f"step {state.global_step:,}, loss {logs['loss']:.4f}"
+        self.shown.update(state.global_step, shown)
         names = ("loss", "learning_rate", "grad_norm")
         self._append("log.jsonl", state, {name: logs[name] for name in names if name in logs})
 
     def on_evaluate(self, args, state, control, **_: Any) -> None:
-        decision = self.decision(state)
+        decision = decision_on(self.trainer, state)
         assert decision is not None
         if decision.improved:
             state.best_global_step, control.should_save = state.global_step, True
         if decision.action == END_STAGE:
             control.should_training_stop = True
             control.should_save |= decision.best is None  # the current weights are the stage's
-        self._append("history.jsonl", state, asdict(decision) | self.about())
+        about = {"signature": self.trainer.metric.signature(), "samples": self.trainer.samples}
+        self._append("history.jsonl", state, asdict(decision) | about)
         if state.is_world_process_zero:
             say(f"stage {self.stage}, step {decision.step:,}: {decision.action}: {decision.reason}")
+
+    def on_save(self, args, state, control, **_: Any) -> None:
+        self.trainer.accelerator.wait_for_everyone()
+        if state.is_world_process_zero:
+            folder = Path(args.output_dir)
+            (folder / f"checkpoint-{state.global_step}" / COMPLETE).touch()
+            if mirror := self.trainer.settings.mirror:
+                self.pool.submit(send_checkpoints, folder, mirror)
 
     def _append(self, name: str, state: TrainerState, line: dict[str, Any]) -> None:
         """Adds a line; lines that a killed run wrote after its last checkpoint are dropped."""

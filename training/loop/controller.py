@@ -8,11 +8,11 @@ generated from validation sources.
     accuracy ≤ limits.accuracy       the text is not readable, its score means nothing → continue
     score > best + min_delta         → save best
     otherwise                        a miss → continue; `patience` in a row: the stage is fitted
-    fitted, or a budget used up      → end stage
+    fitted, or max_steps used up     → end stage
 
 Where this departs from the paper or fills it in: evaluations use validation sources, where Figure 3
 uses the test set, so that the test set stays unseen. An unreadable evaluation is no miss and ends
-no row of misses, so only a budget ends a stage that stays unreadable. The first readable score of a
+no row of misses, so only max_steps ends a stage that stays unreadable. The first readable score of a
 stage is its best. A score that is better by min_delta or less is a miss, and is not kept.
 
 Nothing here trains, saves or reads a clock: equal evaluations decide the same on every process.
@@ -34,8 +34,6 @@ class Evaluation(NamedTuple):
 
     step: int
     """Optimiser steps of the stage so far."""
-    seconds: float
-    """Seconds of the stage so far."""
     accuracy: float
     """Accuracy of token prediction, 0 to 1."""
     score: float | None
@@ -52,7 +50,6 @@ class Decision:
     evaluation: int
     """Number of the evaluation in its stage, from 1."""
     step: int
-    seconds: float
     accuracy: float
     score: float | None
     best: float | None
@@ -68,7 +65,7 @@ def decide(limits: Limits, max_steps: int, evaluations: Sequence[Evaluation]) ->
     max_steps: the stage's budget of steps.
     """
     best, best_number, misses = None, None, 0
-    for number, (_, _, accuracy, score) in enumerate(evaluations, 1):
+    for number, (_, accuracy, score) in enumerate(evaluations, 1):
         improved = False
         if accuracy <= limits.accuracy or score is None:
             finding = f"accuracy {accuracy:.4f} is not above {limits.accuracy:g}: not readable yet"
@@ -88,8 +85,6 @@ def decide(limits: Limits, max_steps: int, evaluations: Sequence[Evaluation]) ->
         ended = "is fitted"
     elif last.step >= max_steps:
         ended = f"has used its budget of {max_steps:,} steps"
-    elif limits.max_seconds is not None and last.seconds >= limits.max_seconds:
-        ended = f"has used its budget of {limits.max_seconds:,g} seconds"
     if ended:
         weights = "it was never readable, so the current weights stay"
         if best is not None:

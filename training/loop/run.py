@@ -5,9 +5,8 @@ from __future__ import annotations
 import fcntl
 import shutil
 import signal
-from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -15,31 +14,27 @@ import pyarrow as pa
 import yaml
 from accelerate import PartialState
 from accelerate.state import AcceleratorState
+from rich.console import Console
 from transformers import TrainerState
-from transformers.trainer_callback import PrinterCallback
 from transformers.utils.logging import disable_progress_bar
 
-from gaixie.training.data.corpus import Corpus
-from gaixie.training.data.pairs import PairFile, stage_pairs, write_table
-from gaixie.training.loop.callbacks import StageControl
+from gaixie.training.loop.callbacks import StageControl, decision_on
 from gaixie.training.loop.checkpoints import (
     COMPLETE,
-    Checkpoints,
     checkpoints,
-    clear_parts,
     fetch_newer,
-    send_folder,
-    send_logs,
+    keep_only,
+    send_model,
 )
+from gaixie.training.loop.controller import END_STAGE
 from gaixie.training.loop.model_card import write_plain_card
+from gaixie.training.loop.pairs import Corpus, pair_file, stage_pairs, write_table
 from gaixie.training.loop.stage import StageTrainer, training_arguments
-from gaixie.training.modeling.collator import Collator
 from gaixie.training.modeling.model import build_model, load_tokenizer, merge_lora, tokens_digest
 from gaixie.training.settings import Settings
 from gaixie.udfs.command_line import say
 from gaixie.udfs.metrics import load_metric
-from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.text_tables import read_columns
+from gaixie.udfs.storage.progress import Progress
 
 STOPPED = 128 + signal.SIGTERM
 
@@ -50,12 +45,10 @@ class Run:
     def __init__(self, settings: Settings):
         disable_progress_bar()  # transformers shows one for each file that it reads or writes
         self.settings, self.output = settings, Path(settings.output)
-        data = settings.data
-        self.corpus = Corpus(data.uri, data.validation, data.test, data.split_seed)
-        if settings.tokenizer is None:
-            self.tokenizer = load_tokenizer(str(settings.model.pretrained), download=True)
-        else:
-            self.tokenizer = load_tokenizer(settings.tokenizer)
+        self.corpus = Corpus(settings.data)
+        own = settings.tokenizer is not None
+        folder = settings.tokenizer if own else settings.model.pretrained
+        self.tokenizer = load_tokenizer(str(folder), download=not own)
         self.metric = load_metric(f"spscore:tier={settings.evaluation.tier}")
         self.numbers = range(1, len(settings.curriculum) + 1)
         """The numbers of the stages."""
@@ -68,10 +61,12 @@ class Run:
     def describe(self) -> int:
         """Prints what would be trained, and on what; returns the exit code."""
         for stage in self.numbers if self.main else ():
-            self._tell(stage, stage_pairs(self.corpus, self.settings, stage))
+            self._pairs(stage)
         return 0
 
-    def _tell(self, stage: int, tables: dict[str, pa.Table]) -> None:
+    def _pairs(self, stage: int) -> dict[str, pa.Table]:
+        """Returns a stage's pairs, and prints what it trains."""
+        tables = stage_pairs(self.corpus, self.settings, stage)
         args, data = self.arguments[stage], self.settings.curriculum[stage - 1]
         print(
             f"stage {stage} of {self.corpus.name}, data of stage {', '.join(map(str, data))}: "
@@ -80,13 +75,14 @@ class Run:
             f"{self.settings.batch.pairs:,} pairs, {'bfloat16' if args.bf16 else 'float32'}",
             flush=True,
         )
+        return tables
 
-    def train(self, resume: bool) -> int:
+    def train(self) -> int:
         """Trains until the last stage is finished; returns the exit code."""
         with ExitStack() as held:
             if self.main:
                 held.enter_context(self._claim())
-                self._start(resume)
+                self._start()
             self.state.wait_for_everyone()
             start: Path | None = None
             for stage in self.numbers:
@@ -99,8 +95,6 @@ class Run:
             self.state.wait_for_everyone()
         return 0
 
-    # Before the first stage, on the main process
-
     def _claim(self) -> TextIO:
         """Returns a lock of OUTPUT, held until it is closed."""
         self.output.mkdir(parents=True, exist_ok=True)
@@ -111,126 +105,85 @@ class Run:
             raise ValueError(f"{self.output}: another run writes there") from None
         return lock
 
-    def _start(self, resume: bool) -> None:
+    def _start(self) -> None:
         """Fetches from the mirror, checks settings, and writes the stages' pairs."""
-        if self.settings.mirror and resume:
+        if self.settings.mirror:
             fetch_newer(self.settings.mirror, self.output)
         path = self.output / "settings.yaml"
         identity = self.settings.identity() | {
             "corpus": self.corpus.digest,
             "tokenizer": tokens_digest(self.tokenizer),
         }
-        if path.exists():
-            if not resume:
-                raise ValueError(f"{self.output}: already has a run; use another output")
-            saved = yaml.safe_load(path.read_text("utf-8"))["identity"]
-            for name in identity:
-                if saved.get(name) != identity[name]:
-                    raise ValueError(
-                        f"{path}: the run began with {name} {saved.get(name)}, but now it is "
-                        f"{identity[name]}; restore the setting, or use another output"
-                    )
+        saved = yaml.safe_load(path.read_text("utf-8"))["identity"] if path.exists() else identity
+        for name in identity:
+            if saved.get(name) != identity[name]:
+                raise ValueError(
+                    f"{path}: the run began with {name} {saved.get(name)}, but now it is "
+                    f"{identity[name]}; restore the setting, or use another output"
+                )
         for stage in self.numbers:
-            clear_parts(self.output / f"stage-{stage}")
-            tables = stage_pairs(self.corpus, self.settings, stage)
-            for split, table in tables.items():
-                write_table(table, self._file(stage, split))
-            self._tell(stage, tables)
+            folder = self.output / f"stage-{stage}"
+            keep_only(folder, checkpoints(folder))  # a killed run leaves some half written
+            for split, table in self._pairs(stage).items():
+                write_table(table, pair_file(self.output, stage, split))
         values = {"identity": identity, "settings": self.settings.model_dump(mode="json")}
         path.write_text(yaml.safe_dump(values, allow_unicode=True), "utf-8")
-
-    def _file(self, stage: int, split: str) -> Path:
-        return self.output / f"pairs/stage-{stage}-{split}.arrow"
-
-    def _sources(self) -> list[str]:
-        """Returns the sources that every evaluation paraphrases: some of each stage, in turn.
-
-        They are the same in all stages, so that their scores can be compared between stages.
-        """
-        texts: Iterator[str | None]
-        if given := self.settings.evaluation.sources:
-            texts = (text for (text,) in read_columns(given, ["source"]))
-        else:
-            tables = (PairFile(self._file(stage, "validation")).table for stage in self.numbers)
-            texts = chain.from_iterable(zip_longest(*(t["source"].to_pylist() for t in tables)))
-        return [*dict.fromkeys(filter(None, texts))][: self.settings.evaluation.generate]
-
-    # A stage
 
     def _train_stage(self, stage: int, start: Path | None) -> bool:
         """Trains a stage to its end; returns False if it was stopped before.
 
         start: the best weights of the stage before.
         """
-        folder, trainer = self.output / f"stage-{stage}", self._trainer(stage, start)
-        control = StageControl(
-            trainer.accelerator,
-            self.settings.controller,
-            trainer.args.max_steps,
-            stage,
-            self.output,
-            lambda: {"signature": self.metric.signature(), "samples": trainer.samples},
-        )
-        trainer.seconds = control.seconds
-        mirror = self.settings.mirror and storage.join(self.settings.mirror, folder.name)
-        saver = Checkpoints(trainer.accelerator, folder, mirror)
-        trainer.add_callback(control)
-        trainer.add_callback(saver)
-        saved = checkpoints(folder)
-        if not saved or not control.is_over(_state(saved[-1])):
+        AcceleratorState._reset_state()  # with DeepSpeed, there may be no other one before it
+        settings, args = self.settings, self.arguments[stage]
+        model, self.model = self.model, None
+        if start is not None:
+            model = build_model(settings, self.tokenizer, start)
+        trainer = StageTrainer(settings, stage, args, model, self.tokenizer, self.metric)
+        saved = checkpoints(Path(args.output_dir))
+        state = _state(saved[-1]) if saved else TrainerState()
+        if not self._is_over(trainer, state):
+            console = Console(stderr=True, quiet=not self.main, soft_wrap=True)
+            steps = args.max_steps, "steps", console, state.global_step
             handler = signal.getsignal(signal.SIGTERM)
-            try:
-                trainer.train(resume_from_checkpoint=str(saved[-1]) if saved else None)
-            finally:
-                signal.signal(signal.SIGTERM, handler)
-                control.close()
-                saver.close()
-            if control.stopped and not control.is_over(trainer.state):
+            with Progress(f"stage {stage}", *steps) as shown, ThreadPoolExecutor(1) as pool:
+                control = StageControl(trainer, shown, pool)
+                trainer.add_callback(control)
+                signal.signal(signal.SIGTERM, control.on_sigterm)
+                try:
+                    trainer.train(resume_from_checkpoint=str(saved[-1]) if saved else None)
+                finally:
+                    signal.signal(signal.SIGTERM, handler)
+            if control.stopped and not self._is_over(trainer, trainer.state):
                 if self.main:
                     say(f"stopped in stage {stage} at step {trainer.state.global_step:,}, saved")
                 return False
         self.state.wait_for_everyone()
         if self.main:
-            self._keep_best(folder)
+            self._keep_best(Path(args.output_dir))
         self.state.wait_for_everyone()
         trainer.accelerator.free_memory()
         return True
 
-    def _trainer(self, stage: int, start: Path | None) -> StageTrainer:
-        AcceleratorState._reset_state()  # with DeepSpeed, there may be no other one before it
-        settings, tokenizer = self.settings, self.tokenizer
-        model, self.model = self.model, None
-        if start is not None:
-            model = build_model(settings, tokenizer, start)
-        config = model.config
-        first = config.decoder_start_token_id if config.is_encoder_decoder else None
-        files = self._file(stage, "train"), self._file(stage, "validation")
-        collator = Collator(tokenizer, settings.max_length, first, settings.data.codes)
-        trainer = StageTrainer(
-            *(settings, stage, model, self.arguments[stage], files),
-            *(self._sources(), self.metric, collator),
-        )
-        trainer.remove_callback(PrinterCallback)
-        return trainer
+    @staticmethod
+    def _is_over(trainer: StageTrainer, state: TrainerState) -> bool:
+        decision = decision_on(trainer, state)
+        return decision is not None and decision.action == END_STAGE
 
     def _keep_best(self, folder: Path) -> None:
         """Leaves of a finished stage only the weights that the next one starts from."""
         newest = checkpoints(folder)[-1]
-        best = _state(newest).best_global_step
-        chosen = folder / f"checkpoint-{best}" if best else newest
-        part = folder / ".part-model"
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir()
-        for path in chosen.iterdir():
-            if path.suffix in (".json", ".safetensors") and path.name != "trainer_state.json":
-                shutil.copyfile(path, part / path.name)
-        (part / COMPLETE).touch()
-        part.rename(folder / "model")
-        for checkpoint in folder.glob("checkpoint-*"):
-            shutil.rmtree(checkpoint)
+        best, model = _state(newest).best_global_step, folder / "model"
+        (folder / f"checkpoint-{best}" if best else newest).rename(model)
+        for path in model.iterdir():
+            is_model = path.suffix in (".json", ".safetensors") and path.name != STATE
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif not is_model and path.name != COMPLETE:
+                path.unlink()
+        keep_only(folder, [])
         if mirror := self.settings.mirror:
-            send_folder(folder / "model", storage.join(mirror, folder.name, "model"))
-            send_logs(self.output, mirror)
+            send_model(model, self.output, mirror)
 
     def _finish(self, last: Path) -> None:
         """Writes OUTPUT/model, whole or not at all."""
@@ -244,12 +197,15 @@ class Run:
         else:
             merge_lora(self.settings, last).save_pretrained(part)
         self.tokenizer.save_pretrained(part)
-        write_plain_card(part, self.output)
+        write_plain_card(part, self.settings)
         part.rename(target)
         if mirror := self.settings.mirror:
-            send_folder(target, storage.join(mirror, "model"))
+            send_model(target, self.output, mirror)
         print(f"finished: {target}")
 
 
+STATE = "trainer_state.json"
+
+
 def _state(checkpoint: Path) -> TrainerState:
-    return TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
+    return TrainerState.load_from_json(str(checkpoint / STATE))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,10 @@ from accelerate.utils import broadcast_object_list, gather_object, parse_flag_fr
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader
 from transformers import EvalPrediction, Trainer, TrainingArguments
+from transformers.trainer_callback import PrinterCallback
 
-from gaixie.training.data.pairs import LikeLengths, PairFile, lengths
-from gaixie.training.modeling.collator import IGNORED
+from gaixie.training.loop.pairs import LikeLengths, PairFile, lengths, pair_file
+from gaixie.training.modeling.collator import IGNORED, Collator
 from gaixie.training.modeling.generator import Generator
 from gaixie.training.modeling.model import on_cpu
 from gaixie.training.settings import Decoding, Settings
@@ -38,25 +39,24 @@ def training_arguments(settings: Settings, stage: int) -> TrainingArguments:
         raise ValueError(f"batch.pairs: {batch.pairs} cannot be divided among {world} processes")
     share = batch.pairs // world
     micro = max(k for k in range(1, min(share, batch.micro_pairs) + 1) if share % k == 0)
-    given = settings.arguments(stage)
-    gpu = not on_cpu()
+    given, gpu = settings.arguments(stage), not on_cpu()
     if given["bf16"] == "auto":
         given["bf16"] = gpu and torch.cuda.is_bf16_supported()
+    fixed = {
+        "output_dir": str(Path(settings.output, f"stage-{stage}")),
+        "per_device_train_batch_size": micro,
+        "gradient_accumulation_steps": share // micro,
+        "eval_strategy": "steps",
+        "save_strategy": "steps",
+        "remove_unused_columns": False,
+        "label_names": ["labels"],
+        "logging_nan_inf_filter": False,
+        "use_cpu": not gpu and not parse_flag_from_env("ACCELERATE_USE_DEEPSPEED"),
+        "seed": settings.seed,
+    }
+    chosen = {"disable_tqdm": True, "per_device_eval_batch_size": micro} | given
     try:
-        return TrainingArguments(
-            output_dir=str(Path(settings.output, f"stage-{stage}")),
-            per_device_train_batch_size=micro,
-            gradient_accumulation_steps=share // micro,
-            per_device_eval_batch_size=given.pop("per_device_eval_batch_size", micro),
-            eval_strategy="steps",
-            save_strategy="steps",
-            remove_unused_columns=False,
-            label_names=["labels"],
-            logging_nan_inf_filter=False,
-            use_cpu=not gpu and not parse_flag_from_env("ACCELERATE_USE_DEEPSPEED"),
-            seed=settings.seed,
-            **{"disable_tqdm": True} | given,
-        )
+        return TrainingArguments(**fixed, **chosen)
     except (TypeError, ValueError, ImportError) as error:
         raise ValueError(f"trainer (stage {stage}): {' '.join(str(error).split())}") from None
 
@@ -76,9 +76,8 @@ def token_loss(
         label_smoothing=label_smoothing,
         reduction="sum",
     )
-    return losses / (
-        (labels != IGNORED).sum() if num_items_in_batch is None else num_items_in_batch
-    )
+    here = (labels != IGNORED).sum()
+    return losses / (here if num_items_in_batch is None else num_items_in_batch)
 
 
 def count_right(logits: Any, labels: torch.Tensor) -> torch.Tensor:
@@ -90,40 +89,41 @@ def count_right(logits: Any, labels: torch.Tensor) -> torch.Tensor:
 
 
 class StageTrainer(Trainer):
-    """Trainer of one stage.
-
-    stage: its number. files: the pairs for training and for validation. sources: what each
-    evaluation paraphrases, and metric scores, once the accuracy is high enough.
-    """
+    """Trainer of one stage, whose pairs are in files. metric: scores what evaluations generate."""
 
     def __init__(
         self,
         settings: Settings,
         stage: int,
-        model: Any,
         args: TrainingArguments,
-        files: tuple[Path, Path],
-        sources: Sequence[str],
+        model: Any,
+        tokenizer: Any,
         metric: Metric,
-        collator: Any,
     ):
-        self.settings, self.stage, self.sources, self.metric = settings, stage, sources, metric
-        self.tokenizer = collator.tokenizer
+        self.settings, self.stage, self.metric = settings, stage, metric
+        self.tokenizer = tokenizer
         self.samples: list[list[str]] = []
         """Some sources with their paraphrases, of the last evaluation."""
-        self.seconds: Callable[[], float] = lambda: 0.0
-        """Returns the seconds of the stage so far."""
+        config, output = model.config, Path(settings.output)
+        first = config.decoder_start_token_id if config.is_encoder_decoder else None
         smoothing, args.label_smoothing_factor = args.label_smoothing_factor, 0.0
         super().__init__(
             model,
             args,
-            data_collator=collator,
-            train_dataset=PairFile(files[0]),
-            eval_dataset=PairFile(files[1]),
+            data_collator=Collator(tokenizer, settings.max_length, first, settings.data.codes),
+            train_dataset=PairFile(pair_file(output, stage, "train")),
+            eval_dataset=PairFile(pair_file(output, stage, "validation")),
             compute_loss_func=partial(token_loss, label_smoothing=smoothing),
             compute_metrics=self.measure,
             preprocess_logits_for_metrics=count_right,
         )
+        self.remove_callback(PrinterCallback)
+        # Some of each stage in turn: the same in all stages, so that their scores compare.
+        stages = range(1, len(settings.curriculum) + 1)
+        tables = (PairFile(pair_file(output, one, "validation")).table for one in stages)
+        texts = chain.from_iterable(zip_longest(*(t["source"].to_pylist() for t in tables)))
+        self.sources = [*dict.fromkeys(filter(None, texts))][: settings.evaluation.generate]
+        """What each evaluation paraphrases, once the accuracy is high enough."""
 
     def get_train_dataloader(self) -> DataLoader:
         """Returns the batches of all steps of the stage, as one epoch of Trainer's."""
@@ -142,10 +142,10 @@ class StageTrainer(Trainer):
         return self.accelerator.prepare(loader)
 
     def measure(self, prediction: EvalPrediction) -> dict[str, float]:
-        """Returns accuracy and seconds and, if the text is readable, the mean SPScore-zh of
-        generated paraphrases. All processes call it and get the same."""
+        """Returns the accuracy and, if the text is readable, the mean SPScore-zh of generated
+        paraphrases. All processes call it and get the same."""
         right, total = np.asarray(prediction.predictions).sum(0)
-        found = {"accuracy": float(right / total), "seconds": self.seconds()}
+        found = {"accuracy": float(right / total)}
         if found["accuracy"] > self.settings.controller.accuracy:
             found["spscore"] = self.paraphrase()
         return found

@@ -97,13 +97,6 @@ class EntityCodec:
     def _is_byte(self, index: int) -> bool:
         return self._first_byte <= index < self._first_byte + len(BYTES)
 
-    def count_words(self, texts: Sequence[str]) -> tuple[int, int]:
-        """Counts the words outside entities and places, and how many of them are tokens."""
-        _, plain = self._pieces(texts, None, True)
-        cut = (word for row in self._cut(plain) for word in row)
-        words = [word for word in cut if word not in self._locations]
-        return len(words), sum(word in self._text_ids for word in words)
-
     def _pieces(
         self, texts: Sequence[str], known: list[dict[EntityText, str]] | None, all_entities: bool
     ) -> tuple[list[list[EntityText | None]], list[str]]:

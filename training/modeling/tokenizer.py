@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -105,11 +106,25 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
 
         Raises ValueError for a word that is repeated, empty, or named like a token.
         """
+        words, places = list(words), sorted({*locations})
+        fixed = vocabulary.fixed_tokens(entities, indices, bool(places))
+        for word, times in Counter(words).items():
+            if not word or word in fixed or any(mark in word for mark in "\n\r"):
+                raise ValueError(f"vocabulary: {word!r} cannot be a word")
+            if times > 1:
+                raise ValueError(f"vocabulary: the word {word!r} occurs twice")
+        spelled = {*"".join(words), *vocabulary.CHARACTERS, *characters}
+        settings = {
+            "word_characters": word_characters,
+            "indices": indices,
+            "entities": entities.model_dump(mode="json"),
+            "locations": " ".join(places),  # a list would take thousands of lines
+            "normalisation": NORMALISATION,
+            "segmenter": vocabulary.segmenter_name(),
+        }
+        tokens = [*fixed, *sorted(spelled - set(words)), *words]
         with tempfile.TemporaryDirectory() as folder:
-            made = vocabulary.tokens_of(
-                words, entities, word_characters, indices, characters, locations
-            )
-            return cls(*vocabulary.write_files(Path(folder), *made), **kwargs)
+            return cls(*vocabulary.write_files(Path(folder), tokens, settings), **kwargs)
 
     def degree_id(self, degree: int) -> int:
         """Returns the token of a degree of change. Raises ValueError if there is none."""
@@ -120,20 +135,11 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
     # Encoding
 
     def __call__(self, text=None, text_pair=None, text_target=None, **kwargs: Any) -> BatchEncoding:
-        """Encodes sentences and, with text_target, their paraphrases as aligned labels.
-
-        Besides the arguments of every tokenizer: return_entities=False spells entities and words,
-        and makes no table. source_entities: tables to align the sentences to, as strings.
-        """
-        kwargs.setdefault("return_entities", True)
-        if text is None or text_target is None:
-            return super().__call__(text, text_pair, text_target, **kwargs)
-        batch = super().__call__(text, text_pair, **kwargs)
-        if kwargs.pop("return_entities"):
-            kwargs["source_entities"] = batch[ENTITIES]
-        batch["labels"] = super().__call__(text_target, return_entities=False, **kwargs)[
-            "input_ids"
-        ]
+        """Encodes sentences and, with text_target, their paraphrases as aligned labels."""
+        batch = super().__call__(text, text_pair, entities=True, **kwargs)
+        if text_target is not None:
+            aligned = super().__call__(text_target, entities=batch[ENTITIES], **kwargs)
+            batch["labels"] = aligned["input_ids"]
         return batch
 
     def _encode_plus(  # type: ignore[override]  # the rest is in options
@@ -144,35 +150,34 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         padding_strategy: PaddingStrategy = PaddingStrategy.DO_NOT_PAD,
         truncation_strategy: TruncationStrategy = TruncationStrategy.DO_NOT_TRUNCATE,
         max_length: int | None = None,
-        return_entities: bool = False,
-        source_entities: str | list[str] | None = None,
+        entities: bool | str | list[str] = False,
         **options: Any,
     ) -> BatchEncoding:
         """Encodes; every public method that encodes ends here, with its arguments resolved.
 
-        The method is private to transformers, which may change it in any release: pyproject.toml
-        has an upper bound, and a test compares its arguments with those of the installed release.
+        entities: True makes tables; given tables align the sentences; False spells all. The method
+        is private to transformers, which may change it in any release: pyproject.toml has an upper
+        bound.
         """
-        if text_pair is not None:
-            raise ValueError("two sentences are encoded as text and text_target, not as text_pair")
+        if text_pair is not None or options.get("is_split_into_words"):
+            raise ValueError("expected whole sentences, as text and text_target")
         single = isinstance(text, str)
-        texts = [text] if single else list(text)
-        if options.get("is_split_into_words") or not all(isinstance(text, str) for text in texts):
-            raise ValueError("expected a sentence or a list of sentences")
-        tables = [source_entities] if isinstance(source_entities, str) else source_entities
-        rows, entities = self.codec.encode(texts, tables, return_entities)
+        tables = [entities] if isinstance(entities, str) else entities
+        rows, made = self.codec.encode(
+            [text] if single else [*text],
+            tables if isinstance(tables, list) else None,
+            tables is True,
+        )
         if add_special_tokens:
             rows = [[BOS, *row, EOS] for row in rows]
         if truncation_strategy != TruncationStrategy.DO_NOT_TRUNCATE and max_length:
             rows = [_truncate(row, max_length, add_special_tokens) for row in rows]
-        batch: dict[str, Any] = {"input_ids": rows}
         single = single and options.get("return_tensors") is None
-        if single and padding_strategy != PaddingStrategy.MAX_LENGTH:
-            batch = {name: column[0] for name, column in batch.items()}
         padding: dict[str, Any] = {name: options.get(name) for name in PADDING}
+        batch: dict[str, Any] = {"input_ids": rows[0] if single else rows}
         encoding = self.pad(batch, padding_strategy.value, max_length, **padding)
-        if return_entities:
-            encoding[ENTITIES] = entities[0] if single else entities
+        if entities is True:
+            encoding[ENTITIES] = made[0] if single else made
         return encoding
 
     def tokenize(
@@ -181,21 +186,6 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         """Returns the tokens of a sentence, with entities indexed."""
         [row], _ = self.codec.encode([text], None, True)
         return [self.codec.tokens[index] for index in row]
-
-    def pad(self, encoded_inputs, *args: Any, **kwargs: Any) -> BatchEncoding:
-        """Pads as every tokenizer does; entity tables stay unchanged."""
-        if isinstance(encoded_inputs, list | tuple):
-            names = encoded_inputs[0].keys() if encoded_inputs else ()
-            encoded_inputs = {name: [row[name] for row in encoded_inputs] for name in names}
-        rest = {name: value for name, value in encoded_inputs.items() if name != ENTITIES}
-        batch = super().pad(rest, *args, **kwargs)
-        if ENTITIES in encoded_inputs:
-            batch[ENTITIES] = encoded_inputs[ENTITIES]
-        return batch
-
-    def build_inputs_with_special_tokens(self, token_ids_0, token_ids_1=None) -> list[int]:
-        """Returns a sentence's ids between BOS and EOS."""
-        return [BOS, *token_ids_0, EOS]
 
     # Decoding
 

@@ -8,14 +8,12 @@ and the segmenter and normalisation for which the vocabulary was made.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from gaixie.training.modeling.prompt import DEGREES
 from gaixie.udfs.text.entities import EntitySettings
-from gaixie.udfs.text.normalise import NORMALISATION
 from gaixie.udfs.text.segmenters import load_segmenter
 
 VOCABULARY_FILE = "vocabulary.txt"
@@ -58,36 +56,6 @@ def segmenter_name() -> str:
     """Returns name and version of the segmenter that cuts the text between entities."""
     segmenter = load_segmenter("jieba")
     return f"{segmenter.name}-{segmenter.version}"
-
-
-def tokens_of(
-    words: Iterable[str],
-    entities: EntitySettings,
-    word_characters: int,
-    indices: int,
-    characters: Iterable[str],
-    locations: Iterable[str] = (),
-) -> tuple[list[str], dict[str, Any]]:
-    """Returns tokens and settings of a new tokenizer; see EntityAlignedTokenizer.from_words."""
-    words = list(words)
-    places = sorted({*locations})
-    fixed = fixed_tokens(entities, indices, bool(places))
-    for word in words:
-        if not word or word in fixed or any(mark in word for mark in "\n\r"):
-            raise ValueError(f"vocabulary: {word!r} cannot be a word")
-    for word, times in Counter(words).most_common(1):
-        if times > 1:
-            raise ValueError(f"vocabulary: the word {word!r} occurs twice")
-    spelled = {character for word in words for character in word} | {*CHARACTERS, *characters}
-    settings = {
-        "word_characters": word_characters,
-        "indices": indices,
-        "entities": entities.model_dump(mode="json"),
-        "locations": " ".join(places),  # a list would take thousands of lines
-        "normalisation": NORMALISATION,
-        "segmenter": segmenter_name(),
-    }
-    return [*fixed, *sorted(spelled - set(words)), *words], settings
 
 
 def write_files(

@@ -1,6 +1,5 @@
 """The decision must follow every path of the figure, and a plain reference."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,8 +25,8 @@ def follow(limits: Limits, evaluations: list[Evaluation], max_steps: int = 999) 
 
 
 def steps(*values: tuple[float, float | None]) -> list[Evaluation]:
-    """Returns evaluations every 10 steps and 5 seconds, from (accuracy, score)."""
-    return [Evaluation(10 * k, 5.0 * k, *one) for k, one in enumerate(values, 1)]
+    """Returns evaluations every 10 steps, from (accuracy, score)."""
+    return [Evaluation(10 * k, *one) for k, one in enumerate(values, 1)]
 
 
 def test_all_of_the_figure():
@@ -52,18 +51,13 @@ def test_all_of_the_figure():
     assert [k for k, decision in enumerate(decisions, 1) if decision.improved] == [3, 5]
 
 
-@pytest.mark.parametrize(
-    ("limits", "max_steps", "words"),
-    [({}, 30, "30 steps"), ({"max_seconds": 15}, 999, "15 seconds")],
-    ids=["steps", "seconds"],
-)
-def test_a_budget_ends_a_stage(limits, max_steps, words):
-    limits = Limits(patience=9, **limits)
-    *_, last = follow(limits, steps((0.6, 0.1), (0.6, 0.2), (0.6, 0.15), (0.6, 0.3)), max_steps)
+def test_its_budget_ends_a_stage():
+    limits = Limits(patience=9)
+    *_, last = follow(limits, steps((0.6, 0.1), (0.6, 0.2), (0.6, 0.15), (0.6, 0.3)), 30)
     assert (last.action, last.evaluation, last.best) == (END_STAGE, 3, 0.2)
-    assert f"has used its budget of {words}" in last.reason
+    assert "has used its budget of 30 steps" in last.reason
     assert "the best weights are those of evaluation 2, 0.2000" in last.reason
-    *_, last = follow(limits, steps(*[(0.1, 0)] * 4), max_steps)
+    *_, last = follow(limits, steps(*[(0.1, 0)] * 4), 30)
     assert (last.action, last.best, last.best_evaluation) == (END_STAGE, None, None)
     assert "it was never readable, so the current weights stay" in last.reason
 
@@ -75,7 +69,6 @@ LIMITS = st.builds(
     accuracy=st.sampled_from([0.0, 0.5, 1.0]),
     patience=st.integers(1, 4),
     min_delta=st.sampled_from([0.0, 0.05, 0.3]),
-    max_seconds=st.none() | st.floats(0.1, 60),
 )
 # Few distinct values, so that ties and edges occur.
 SCORES = st.sampled_from([0.0, 0.1, 0.15, 0.2, 0.5, 0.8]) | st.floats(-1, 2)
@@ -83,12 +76,11 @@ SCORES = st.sampled_from([0.0, 0.1, 0.15, 0.2, 0.5, 0.8]) | st.floats(-1, 2)
 
 @st.composite
 def histories(draw):
-    step, seconds, found = 0, 0.0, []
+    step, found = 0, []
     for _ in range(draw(st.integers(0, 25))):
         step += draw(st.integers(0, 20))
-        seconds += draw(st.floats(0, 20))
         accuracy = draw(st.sampled_from([0.0, 0.3, 0.5, 0.9, 1.0]))
-        found.append(Evaluation(step, seconds, accuracy, draw(SCORES)))
+        found.append(Evaluation(step, accuracy, draw(SCORES)))
     return found
 
 
@@ -114,9 +106,7 @@ def test_decides_as_the_plain_reference(limits, max_steps, history):
         assert decision.improved == (number == end)
         since = history[number:end] if found else []
         misses = sum(one.accuracy > limits.accuracy for one in since)
-        step, seconds = history[end - 1][:2]
-        late = limits.max_seconds is not None and seconds >= limits.max_seconds
-        if misses >= limits.patience or step >= max_steps or late:
+        if misses >= limits.patience or history[end - 1].step >= max_steps:
             assert decision.action == END_STAGE
         else:
             assert decision.action == (SAVE_BEST if number == end else CONTINUE)

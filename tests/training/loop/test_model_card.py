@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import tiny_run
-import yaml
 from huggingface_hub import ModelCard
 from manifests import run_manifest
 from tiny_seq2seq import tiny_seq2seq
@@ -29,7 +28,6 @@ def history(stage: int, evaluation: int, best: int | None, reason: str = "") -> 
         "evaluation": evaluation,
         "reason": reason,
         "step": 10 * evaluation,
-        "seconds": 60.0 * evaluation,
         "accuracy": 0.5 + evaluation / 100,
         "score": best and evaluation / 100,
         "best_evaluation": best,
@@ -49,8 +47,6 @@ def output(tmp_path_factory) -> Path:
     tiny_seq2seq(output / "model", [*zip(SOURCES[:3], HUMAN, strict=False)])
     changes = {"mirror": str(folder / "mirror"), "model": {"pretrained": str(folder / "base")}}
     values = tiny_run.settings(str(run), str(folder / "tokenizer"), output, **changes)
-    settings = Settings.model_validate(values).model_dump(mode="json")
-    (output / "settings.yaml").write_text(yaml.safe_dump({"settings": settings, "identity": {}}))
     lines = [
         history(1, 1, 1),
         history(1, 2, 1, "the stage is fitted"),
@@ -58,7 +54,7 @@ def output(tmp_path_factory) -> Path:
     ]
     text = "".join(json.dumps(row) + "\n" for row in lines)
     (output / "history.jsonl").write_text(text)
-    write_plain_card(output / "model", output)
+    write_plain_card(output / "model", Settings.model_validate(values))
     return output
 
 
@@ -82,11 +78,10 @@ def test_a_card_with_figures(output, tmp_path):
     model, evaluation = str(output / "model"), str(tmp_path / "evaluation")
     line = [str(table), "--model", f"ours={model}", "--metrics", "self-bleu"]
     assert evaluate.main([*line, "--output", evaluation]) == 0
-    given = ["--license", "mit", "--base-model", "name/base"]
-    assert main([model, "--evaluation", evaluation, *given]) == 0
+    assert main([model, "--evaluation", evaluation, "--license", "mit"]) == 0
     text = (output / "model/README.md").read_text("utf-8")
     card = ModelCard(text)
-    assert (card.data.license, card.data.base_model) == ("mit", "name/base")
+    assert card.data.license == "mit"
     result = json.loads(Path(evaluation, "evaluation.json").read_text("utf-8"))
     [ours] = [one for one in result["systems"] if one["name"] == "ours"]
     names = {one.metric_type for one in card.data.eval_results}

@@ -1,4 +1,5 @@
-"""Chooses the pairs of a stage of training, and gives them in batches of like length.
+"""Chooses the pairs of a stage of training from a published run or release, and gives them in
+batches of like length.
 
 The main process writes a stage's pairs to a file, once; all processes of all machines map it into
 memory. One order of batches, fixed by the seed, serves any number of processes.
@@ -6,6 +7,7 @@ memory. One order of batches, fixed by the seed, serves any number of processes.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,12 +16,84 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from torch.utils.data import Dataset, Sampler
 
-from gaixie.training.data.corpus import COLUMNS, Corpus
-from gaixie.training.settings import PairSettings, Settings
+from gaixie.training.settings import Data, PairSettings, Settings
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.manifest import MANIFEST, ReleaseManifest, read_manifest
+from gaixie.udfs.storage.tables import opened
+from gaixie.udfs.storage.text_tables import check_columns
+from gaixie.udfs.text.splits import GROUP, SPLITS, splits_of
 
+COLUMNS = ("source", "paraphrase")
 FLOORS = ("meaning", "fluency")
+
+
+class Corpus:
+    """The pairs of a published run or release.
+
+    Shares and seed of the split mean the same as in jobs/release_dataset.py, and are ignored for a
+    release that is already split. Raises OSError or ValueError, here and when pairs are read, with
+    one line that names the file.
+    """
+
+    def __init__(self, data: Data):
+        self.uri, self.seed = data.uri, data.split_seed
+        self.shares = (1 - data.validation - data.test, data.validation, data.test)
+        self.manifest = read_manifest(self.uri)
+        self.digest = storage.sha256(storage.join(self.uri, MANIFEST))
+        """SHA-256 of the manifest, which identifies the data."""
+        self.is_split = False
+        """Whether it is a release with its own splits."""
+        if isinstance(self.manifest, ReleaseManifest):
+            self.name = f"release {self.manifest.version} of {self.manifest.name}"
+            self.is_split = sum(share > 0 for share in self.manifest.settings.split.values()) > 1
+            self._folder = "subset=stage-"
+            files = [f"{self.manifest.build}/{file.path}" for file in self.manifest.data_files]
+        else:
+            self.name, self._folder = f"run {self.manifest.run_id}", "stage="
+            files = [file.path for file in self.manifest.files.get("scored", [])]
+        self._files = sorted(files)
+
+    def read(self, stage: int, columns: Sequence[str] = COLUMNS) -> Iterator[tuple[str, pa.Table]]:
+        """Yields (split, its pairs) of each row group of a stage.
+
+        columns: ``origin`` may come from the files' paths. Raises ValueError if the stage has no
+        pairs.
+        """
+        paths = [path for path in self._files if f"{self._folder}{stage}" in path.split("/")]
+        if not paths:
+            raise ValueError(f"{self.uri}: stage {stage} has no pairs")
+        for path in paths:
+            above = dict(part.split("=", 1) for part in path.split("/") if "=" in part)
+            for table in _row_groups(storage.join(self.uri, path), columns, above):
+                if self.is_split:
+                    yield above["split"], table.select(columns)
+                    continue
+                key = table["source"]
+                if GROUP in table.column_names:
+                    key = pc.coalesce(table[GROUP].cast(pa.string()), key)
+                split = splits_of(key, self.shares, self.seed)
+                for number, name in enumerate(SPLITS):
+                    yield name, table.select(columns).filter(pa.array(split == number))
+
+
+def _row_groups(uri: str, columns: Sequence[str], above: dict[str, str]) -> Iterator[pa.Table]:
+    """Yields the row groups of a file with these columns, and its groups if it has some.
+
+    above: values in the file's path.
+    """
+    with opened(uri) as file:
+        reader = pq.ParquetFile(file, pre_buffer=True, page_checksum_verification=True)
+        names = reader.schema_arrow.names
+        check_columns(uri, columns, [*names, *above])
+        wanted = [name for name in names if name in (*columns, "source", GROUP)]
+        for number in range(reader.num_row_groups):
+            table = reader.read_row_group(number, wanted)
+            for name in {*columns} - {*names}:
+                table = table.append_column(name, pa.array([above[name]] * len(table)))
+            yield table
 
 
 def stage_pairs(corpus: Corpus, settings: Settings, stage: int) -> dict[str, pa.Table]:
@@ -28,25 +102,24 @@ def stage_pairs(corpus: Corpus, settings: Settings, stage: int) -> dict[str, pa.
 
     stage: its place in settings.curriculum, from 1. Raises ValueError if there are too few.
     """
-    pairs, numbers = settings.pairs(stage), settings.curriculum[stage - 1]
-    random = np.random.default_rng([settings.seed, stage])
+    pairs, random = settings.pairs(stage), np.random.default_rng([settings.seed, stage])
     codes = [settings.data.codes] if settings.data.codes not in (None, "degree") else []
-    columns = [*COLUMNS, *codes, *_columns_of(pairs)]
-    found: dict[str, list[pa.Table]] = {"train": [], "validation": [], "test": []}
-    for number in numbers:
-        for split, table in corpus.read(number, columns):
-            found[split].append(_choose(pairs, table, random) if split == "train" else table)
+    floors = [name for name in FLOORS if getattr(pairs, f"min_{name}") is not None]
+    columns = [*COLUMNS, *codes, *floors, *["origin"] * bool(pairs.weights)]
+
+    def read(numbers: Sequence[int]) -> dict[str, list[pa.Table]]:
+        found = defaultdict(list)
+        for number in numbers:
+            for split, table in corpus.read(number, columns):
+                found[split].append(_choose(pairs, table, random) if split == "train" else table)
+        return found
+
+    found = read(settings.curriculum[stage - 1])
     train = _partners(pairs, pa.concat_tables(found["train"]), random)
     earlier = [number for before in settings.curriculum[: stage - 1] for number in before]
     if pairs.mix and earlier:
-        mixed = [
-            _choose(pairs, table, random)
-            for number in earlier
-            for split, table in corpus.read(number, columns)
-            if split == "train"
-        ]
         rows = round(len(train) * pairs.mix / (1 - pairs.mix))
-        drawn = pa.concat_tables(mixed)
+        drawn = pa.concat_tables(read(earlier)["train"])
         train = pa.concat_tables([train, drawn.take(random.permutation(len(drawn))[:rows])])
     if len(train) < settings.batch.pairs:
         raise ValueError(
@@ -56,7 +129,7 @@ def stage_pairs(corpus: Corpus, settings: Settings, stage: int) -> dict[str, pa.
     if not sum(map(len, found["validation"])):
         raise ValueError(f"{corpus.uri}: stage {stage} has no validation pair; use a larger share")
     held_out = pa.concat_tables(found["validation"])
-    order = np.random.default_rng([corpus.split_seed, stage]).permutation(len(held_out))
+    order = np.random.default_rng([corpus.seed, stage]).permutation(len(held_out))
     held_out = held_out.take(order[: settings.evaluation.pairs])
     # Columns of large strings stay in one piece, from which rows are taken without copying it.
     form = pa.schema([(name, pa.large_string()) for name in [*COLUMNS, *["code"] * bool(codes)]])
@@ -68,11 +141,6 @@ def stage_pairs(corpus: Corpus, settings: Settings, stage: int) -> dict[str, pa.
         .combine_chunks()
         for split, table in both.items()
     }
-
-
-def _columns_of(pairs: PairSettings) -> list[str]:
-    floors = [name for name in FLOORS if getattr(pairs, f"min_{name}") is not None]
-    return floors + ["origin"] * bool(pairs.weights)
 
 
 def _choose(pairs: PairSettings, table: pa.Table, random: np.random.Generator) -> pa.Table:
@@ -104,6 +172,11 @@ def lengths(table: pa.Table) -> np.ndarray:
     return np.maximum(*(pc.utf8_length(table[name]).to_numpy() for name in COLUMNS))
 
 
+def pair_file(output: Path, stage: int, split: str) -> Path:
+    """Returns the file of a stage's pairs in a run's folder."""
+    return output / f"pairs/stage-{stage}-{split}.arrow"
+
+
 def write_table(table: pa.Table, path: Path) -> None:
     """Writes an Arrow file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -121,9 +194,6 @@ class PairFile(Dataset):
 
     def __len__(self) -> int:
         return len(self.table)
-
-    def __getitem__(self, row: int) -> dict[str, Any]:
-        return self.__getitems__([row])[0]
 
     def __getitems__(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         return self.table.take(rows).to_pylist()

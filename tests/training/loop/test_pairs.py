@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from manifests import write_scored
 
-from gaixie.training.data.corpus import Corpus
-from gaixie.training.data.pairs import (
+from gaixie.training.loop.pairs import (
+    Corpus,
     LikeLengths,
     _choose,
     _partners,
     cut_batches,
     stage_pairs,
 )
-from gaixie.training.settings import PairSettings, Settings
+from gaixie.training.settings import Data, PairSettings, Settings
 from gaixie.udfs.text.splits import GROUP, SPLITS, splits_of
 
 TABLE = pa.table(
@@ -44,8 +44,7 @@ def made(uri: str, stage: int = 1, **changes) -> dict[str, list[tuple[str, str]]
     given = {"data": data, "tokenizer": "t", "output": "o", "model": {"config": {}}}
     given |= {"batch": {"pairs": 1}, "curriculum": [[1], [2]]}
     settings = Settings.model_validate(given | changes)
-    own = settings.data
-    corpus = Corpus(uri, own.validation, own.test, own.split_seed)
+    corpus = Corpus(settings.data)
     return {
         split: [(row["source"], row["paraphrase"]) for row in table.to_pylist()]
         for split, table in stage_pairs(corpus, settings, stage).items()
@@ -93,7 +92,7 @@ def test_partners(sources, most, seed):
 
 def test_splits_go_by_group(run):
     """No group may be on two sides, and train, validation and test must be all pairs."""
-    corpus = Corpus(run, 0.2, 0.1)
+    corpus = Corpus(Data(uri=run, validation=0.2, test=0.1))
     side_of: dict[str, str] = {}
     rows = 0
     for split, table in corpus.read(1, ["source", "paraphrase", GROUP]):

@@ -1,1 +1,0 @@
-"""Turns the tables of a release into batches."""

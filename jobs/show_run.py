@@ -113,8 +113,7 @@ def check_files(
 def browse(folder: str, manifest: RunManifest | ReleaseManifest, host: str, port: int) -> int:
     """Serves the page for a run or release until it is stopped."""
     try:
-        from gaixie.service.browsing.pairs import Pairs
-        from gaixie.service.browsing.part import BrowsingPart
+        from gaixie.service.browsing import BrowsingPart, Pairs
         from gaixie.service.listening import make_service, serve
         from gaixie.service.settings import ServiceSettings, read_tokens
     except ModuleNotFoundError as error:

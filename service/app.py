@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, HTTPException, Request
-from fastapi.responses import FileResponse
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from fastapi.staticfiles import StaticFiles
+from pydantic import Field
 from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException as AnyHTTPException
 
-from gaixie.service.part import Part
-from gaixie.service.refusals import ERRORS, add_handlers
+from gaixie.service.part import Gone, Part
 from gaixie.service.settings import ServiceSettings
+from gaixie.udfs.storage.settings import Strict
 
 PAGE = Path(__file__).parent / "page"
 HEADERS = {
@@ -39,6 +42,34 @@ error is `{"error": {"code": "…", "message": "one line"}}`; 429 and 503 say in
 try again. Requests may be repeated: scores are the same again, and so are paraphrases
 drawn with a seed."""
 Message = MutableMapping[str, Any]
+CODES = {
+    **{400: "bad_request", 401: "unauthorized", 404: "not_found", 405: "method_not_allowed"},
+    **{413: "too_large", 422: "invalid", 429: "too_many", 500: "internal", 503: "unavailable"},
+}
+"""Maps each HTTP status to the code that programs read."""
+LONGEST = 300
+"""The most characters of an error's message."""
+
+
+class Fault(Strict):
+    code: str = Field(examples=["too_large"])
+    """a code for programs"""
+    message: str
+    """one line for people"""
+
+
+class ErrorAnswer(Strict):
+    """The answer to a request that fails."""
+
+    error: Fault
+    """what is wrong"""
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ErrorAnswer, "description": "the request is wrong, or one too many"},
+    503: {"model": ErrorAnswer, "description": "not available now; Retry-After says when"},
+}
+"""For OpenAPI."""
 
 
 def make_app(parts: Sequence[Part], settings: ServiceSettings) -> FastAPI:
@@ -62,7 +93,8 @@ def make_app(parts: Sequence[Part], settings: ServiceSettings) -> FastAPI:
         redirect_slashes=False,  # each path has one form
         responses=ERRORS,
     )
-    add_handlers(app)
+    for kind in (RequestValidationError, AnyHTTPException, Gone, Exception):
+        app.add_exception_handler(kind, _refusal)
     allowed = Depends(_allowing(settings.tokens))
     for part in parts:
         app.include_router(part.router, tags=[part.name], dependencies=[allowed])
@@ -113,6 +145,35 @@ def _allowing(tokens: dict[str, str]) -> Callable[..., None]:
             )
 
     return check
+
+
+def _refusal(request: Request, error: Exception) -> JSONResponse:
+    """Answers an error in one form. The traceback of an unexpected one goes to the log alone."""
+    status, message, headers = 500, "an error in the service; its log explains it", None
+    if isinstance(error, RequestValidationError):
+        status, message = 422, _fault(error.errors()[0])
+    elif isinstance(error, AnyHTTPException):
+        status, message, headers = error.status_code, str(error.detail), error.headers
+        status = status if status in CODES else 400
+    elif isinstance(error, Gone):
+        status, message = 503, "the client has left"
+    # Field names come from the client: any characters, of any length.
+    line = " ".join(message.encode("utf-8", "replace").decode().split())[:LONGEST]
+    return JSONResponse({"error": {"code": CODES[status], "message": line}}, status, headers)
+
+
+def _fault(error: Any) -> str:
+    """Describes pydantic's error in one line: where, and what was expected. It quotes no text of
+    the request.
+    """
+    what = error["msg"].removeprefix("Value error, ")
+    place = ".".join(str(name) for name in error["loc"] if name != "body")
+    if error["type"] == "model_attributes_type" and not place:
+        return "expected a JSON object, with Content-Type: application/json"
+    if error["type"] == "json_invalid":
+        return f"not JSON: {error['ctx']['error']}"
+    line = f"{what[:1].lower()}{what[1:]}"
+    return f"{place}: {line}" if place else line
 
 
 class _Frame:

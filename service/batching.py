@@ -14,27 +14,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from dataclasses import dataclass
 from itertools import count
 from typing import Any, Generic, TypeVar
 
-from gaixie.service.refusals import busy
+from gaixie.service.part import busy
 
 Key = TypeVar("Key", bound=Hashable)
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-@dataclass(order=True)
+@dataclass(eq=False)
 class _Slice:
-    turn: int
-    """Its place in its request."""
-    number: int
-    """Its place in the order of arrival."""
-    key: Any = field(compare=False)
-    items: Sequence[Any] = field(compare=False)
-    future: asyncio.Future[Sequence[Any]] = field(compare=False)
+    place: tuple[int, int]
+    """Its place in its request, then in the order of arrival."""
+    key: Any
+    items: Sequence[Any]
+    future: asyncio.Future[Sequence[Any]]
 
 
 class Batcher(Generic[Key, Item, Result]):
@@ -54,15 +51,17 @@ class Batcher(Generic[Key, Item, Result]):
         wait: float = 0.002,
     ):
         self.work, self.most, self.queue, self.wait = work, most, queue, wait
-        self.length = 0
-        """How many items wait."""
-        self._waiting: list[_Slice] = []  # a heap
+        self._waiting: list[_Slice] = []
         self._open: set[asyncio.Future[Sequence[Any]]] = set()
         self._numbers = count()
-        self._arrived = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, "batch")
         self._loop: asyncio.Task[None] | None = None
         self._closed = False
+
+    @property
+    def length(self) -> int:
+        """Returns how many items wait."""
+        return sum(len(one.items) for one in self._waiting if not one.future.done())
 
     async def submit(self, key: Key, items: Sequence[Item], timeout: float) -> list[Result]:
         """Returns the results of items, in their order.
@@ -72,68 +71,56 @@ class Batcher(Generic[Key, Item, Result]):
         """
         if self._closed:
             raise busy(503, "the service is shutting down")
-        if self.length and self.length + len(items) > self.queue:  # a single one may exceed it
-            raise busy(429, f"{self.length:,} items are already waiting")
-        if self._loop is None:
+        length = self.length
+        if length and length + len(items) > self.queue:  # a single one may exceed it
+            raise busy(429, f"{length:,} items are already waiting")
+        number, futures = next(self._numbers), []
+        for turn, start in enumerate(range(0, len(items), self.most)):
+            future = asyncio.get_running_loop().create_future()
+            part = items[start : start + self.most]
+            self._waiting.append(_Slice((turn, number), key, part, future))
+            self._open.add(future)
+            future.add_done_callback(self._open.discard)
+            futures.append(future)
+        if self._loop is None or self._loop.done():
             self._loop = asyncio.create_task(self._run())
-        slices = [
-            self._add(turn, key, items[start : start + self.most])
-            for turn, start in enumerate(range(0, len(items), self.most))
-        ]
         try:
             async with asyncio.timeout(timeout):
-                return [result for one in slices for result in await one.future]
+                return [result for future in futures for result in await future]
         except TimeoutError:
             raise busy(503, f"not done within {timeout:g} s") from None
         finally:
-            for one in slices:
-                one.future.cancel()
+            for future in futures:
+                future.cancel()
 
     async def close(self) -> None:
         """Refuses new items, and waits for those accepted."""
         self._closed = True
         while self._open:
             await asyncio.wait(self._open)
-        if self._loop is not None:
-            self._loop.cancel()
         self._thread.shutdown()
 
-    def _add(self, turn: int, key: Key, items: Sequence[Item]) -> _Slice:
-        future = asyncio.get_running_loop().create_future()
-        self._open.add(future)
-        future.add_done_callback(self._open.discard)
-        added = _Slice(turn, next(self._numbers), key, items, future)
-        heappush(self._waiting, added)
-        self.length += len(items)
-        self._arrived.set()
-        return added
-
     async def _run(self) -> None:
-        while True:
-            await self._arrived.wait()
-            self._arrived.clear()
-            if self.length < self.most and not self._closed:
-                await asyncio.sleep(self.wait)  # for other requests
-            while batch := self._next():
-                await self._work_on(batch)
+        """Works until nothing waits."""
+        if self.length < self.most and not self._closed:
+            await asyncio.sleep(self.wait)  # for other requests
+        while batch := self._next():
+            await self._work_on(batch)
 
     def _next(self) -> list[_Slice]:
         """Takes the next batch: slices of the first one's key, in order."""
         batch: list[_Slice] = []
-        others = []
+        left: list[_Slice] = []
         size = 0
-        while self._waiting and size < self.most:
-            first = heappop(self._waiting)
-            if first.future.done():  # who asked has left
-                self.length -= len(first.items)
-            elif batch and (first.key != batch[0].key or size + len(first.items) > self.most):
-                others.append(first)
+        for one in sorted(self._waiting, key=lambda one: one.place):
+            if one.future.done():  # who asked has left
+                continue
+            if batch and (one.key != batch[0].key or size + len(one.items) > self.most):
+                left.append(one)
             else:
-                batch.append(first)
-                size += len(first.items)
-                self.length -= len(first.items)
-        for one in others:
-            heappush(self._waiting, one)
+                batch.append(one)
+                size += len(one.items)
+        self._waiting = left
         return batch
 
     async def _work_on(self, batch: list[_Slice]) -> None:

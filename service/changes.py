@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 from typing import Literal
 
 import numpy as np
@@ -57,11 +57,13 @@ def changes(source: str, paraphrase: str, segmenter: Segmenter) -> Changes:
     (a, values_a), (b, values_b) = _with_numbers(_cut_like(a, b)), _with_numbers(_cut_like(b, a))
     kinds, partners = _matched(a, b, values_a, values_b)
     back = {j: i for i, j in partners.items()}
-    kinds_a: list[Kind] = [kinds.get(i, "lost") for i in range(len(a))]
-    kinds_b: list[Kind] = [kinds[back[j]] if j in back else "added" for j in range(len(b))]
-    runs_a, runs_b = _runs(kinds_a, partners), _runs(kinds_b, back)
-    segments_a = _segments(a, kinds_a, runs_a, partners, runs_b)
-    segments_b = _segments(b, kinds_b, runs_b, back, runs_a)
+    kinds_back: dict[int, Kind] = {j: kinds[i] for j, i in back.items()}
+    segments_a, numbers_a = _segments(a, kinds, partners, "lost")
+    segments_b, numbers_b = _segments(b, kinds_back, back, "added")
+    for segments, numbers in ((segments_a, numbers_b), (segments_b, numbers_a)):
+        for segment in segments:
+            if segment["partner"] is not None:
+                segment["partner"] = numbers[segment["partner"]]
     _as_written(segments_a, source)
     _as_written(segments_b, paraphrase)
     return {"source": segments_a, "paraphrase": segments_b}
@@ -153,15 +155,11 @@ def _matched(
 
 def _drop_strays(a: Sequence[str], kinds: dict[int, Kind], partners: dict[int, int]) -> None:
     """Unmatches runs of matched words that hold function words only."""
-    runs: list[list[int]] = []
-    for i in sorted(partners):
-        if runs and runs[-1][-1] == i - 1 and partners[i] == partners[i - 1] + 1:
-            runs[-1].append(i)
-        else:
-            runs.append([i])
-    for run in runs:
-        if all(a[i] in LIGHT for i in run):
-            for i in run:
+    places = enumerate(sorted(partners.items()))
+    for _, run in groupby(places, lambda at: (at[1][0] - at[0], at[1][1] - at[0])):
+        words = [i for _, (i, _) in run]
+        if all(a[i] in LIGHT for i in words):
+            for i in words:
                 del kinds[i], partners[i]
 
 
@@ -175,32 +173,22 @@ def _left(words: Sequence[str], taken: Iterable[int]) -> list[int]:
     ]
 
 
-def _runs(kinds: Sequence[Kind], others: Mapping[int, int]) -> list[list[int]]:
-    """Returns all indices, cut where the kind changes or partners are not consecutive."""
-    runs: list[list[int]] = []
-    for k, kind in enumerate(kinds):
-        before = others[k - 1] + 1 if k - 1 in others else None
-        if k and kind == kinds[k - 1] and others.get(k) == before:
-            runs[-1].append(k)
-        else:
-            runs.append([k])
-    return runs
-
-
 def _segments(
-    words: Sequence[str],
-    kinds: Sequence[Kind],
-    runs: list[list[int]],
-    partners: Mapping[int, int],
-    other_runs: list[list[int]],
-) -> list[Segment]:
-    """Joins the words of each run. A run's partner is the run that begins with its partner."""
-    number_of = {run[0]: number for number, run in enumerate(other_runs)}
-    return [
-        {
-            "text": "".join(words[run[0] : run[-1] + 1]),
-            "kind": kinds[run[0]],
-            "partner": number_of[partners[run[0]]] if run[0] in partners else None,
-        }
-        for run in runs
-    ]
+    words: Sequence[str], kinds: Mapping[int, Kind], partners: Mapping[int, int], other: Kind
+) -> tuple[list[Segment], dict[int, int]]:
+    """Joins the words of one kind whose partners are consecutive, too.
+
+    other: the kind of a word without any. Returns the segments, whose partner is still the partner
+    of the first word; and the number of the segment that begins with each word.
+    """
+    segments: list[Segment] = []
+    numbers: dict[int, int] = {}
+    for k, word in enumerate(words):
+        kind, partner = kinds.get(k, other), partners.get(k)
+        follows = partners[k - 1] + 1 if k - 1 in partners else None
+        if segments and segments[-1]["kind"] == kind and partner == follows:
+            segments[-1]["text"] += word
+        else:
+            numbers[k] = len(segments)
+            segments.append({"text": word, "kind": kind, "partner": partner})
+    return segments, numbers

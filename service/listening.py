@@ -98,15 +98,10 @@ class Workers(Multiprocess):
 
 def bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind((host, port))
+        listening = socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as error:  # OverflowError: no port of that number
-        listening.close()
-        why = getattr(error, "strerror", "") or str(error)
-        if getattr(error, "errno", 0) == errno.EADDRINUSE:
-            why += "; --port 0 takes a free one"
-        raise OSError(f"--host {host} --port {port}: {why}") from None
+        hint = "; --port 0 takes a free one" * (getattr(error, "errno", 0) == errno.EADDRINUSE)
+        raise OSError(f"--host {host} --port {port}: {error}{hint}") from None
     listening.set_inheritable(True)
     return listening

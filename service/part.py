@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, HTTPException, Request, Response
 from pydantic_core import to_json
 
-from gaixie.service.refusals import Gone
-
 Result = TypeVar("Result")
+
+
+class Gone(Exception):
+    """The client has left, so nobody reads the answer."""
 
 
 class Part:
@@ -31,6 +33,11 @@ class Part:
     def about(self) -> dict[str, Any]:
         """Returns facts for clients: signature, limits."""
         return {}
+
+
+def busy(status: int, message: str) -> HTTPException:
+    """Returns the error of a request that may succeed a second later."""
+    return HTTPException(status, message, {"Retry-After": "1"})
 
 
 def json_response(answer: dict[str, Any]) -> Response:

@@ -6,12 +6,13 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
-from fastapi import APIRouter, HTTPException, Query, Request, Response
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, Field
 
@@ -46,13 +47,6 @@ Pair = tuple[str, str]
 Given = tuple[str | None, str | None]
 Options = tuple[bool, bool]
 """(explain, changes)."""
-Encoding = Annotated[
-    str | None,
-    Query(
-        pattern=f"^({'|'.join(ENCODINGS)})$",
-        description=f"{', '.join(ENCODINGS)}; detected if not given",
-    ),
-]
 Column = Annotated[
     str | None,
     Query(description="name of its column; detected if not given: source, 原句, 原文, 改写, …"),
@@ -62,64 +56,88 @@ Text = Annotated[str, AfterValidator(whole)]
 Judged = Annotated[float | None, Field(ge=0, le=1)]
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How to read a table: the query parameters."""
+
+    encoding: Annotated[
+        str | None,
+        Query(
+            pattern=f"^({'|'.join(ENCODINGS)})$",
+            description=f"{', '.join(ENCODINGS)}; detected if not given",
+        ),
+    ] = None
+    source: Column = None
+    paraphrase: Column = None
+
+
+Read = Annotated[Reading, Depends()]
+
+
 class PairIn(Strict):
     """A sentence and its paraphrase."""
 
-    source: Text = Field(
-        description="the original sentence", examples=["市图书馆将于下周二举办古籍修复体验活动。"]
-    )
-    paraphrase: Text = Field(
-        description="its paraphrase", examples=["下周二，市图书馆会办一场修复古籍的体验活动。"]
-    )
+    source: Text = Field(examples=["市图书馆将于下周二举办古籍修复体验活动。"])
+    """the original sentence"""
+    paraphrase: Text = Field(examples=["下周二，市图书馆会办一场修复古籍的体验活动。"])
+    """its paraphrase"""
 
 
 class ScoreRequest(Strict):
-    pairs: list[PairIn] = Field(min_length=1, description="at most max_pairs of /v1/about")
-    explain: bool = Field(default=False, description="give reasons for low judgements")
-    changes: bool = Field(
-        default=False, description="mark what was moved, replaced, added and lost"
-    )
+    pairs: list[PairIn] = Field(min_length=1)
+    """at most max_pairs of /v1/about"""
+    explain: bool = False
+    """give reasons for low judgements"""
+    changes: bool = False
+    """mark what was moved, replaced, added and lost"""
 
 
 class Judgements(Strict):
-    structure: Judged = Field(description="how much word order and constructions changed")
-    synonyms: Judged = Field(
-        description="how much of the wording was replaced by words that say the same"
-    )
-    meaning: Judged = Field(description="whether the meaning was kept")
-    fluency: Judged = Field(description="whether the paraphrase is good Chinese")
-    spscore: Judged = Field(
-        description="one score for all four, fitted to ratings by a language model"
-    )
-    verdict: Verdict | None = Field(description="the scores in a word")
-    reasons: list[str] | None = Field(
-        default=None, description="with explain: reasons for low judgements"
-    )
-    changes: Changes | None = Field(default=None, description="with changes: what changed")
+    structure: Judged
+    """how much word order and constructions changed"""
+    synonyms: Judged
+    """how much of the wording was replaced by words that say the same"""
+    meaning: Judged
+    """whether the meaning was kept"""
+    fluency: Judged
+    """whether the paraphrase is good Chinese"""
+    spscore: Judged
+    """one score for all four, fitted to ratings by a language model"""
+    verdict: Verdict | None
+    """the scores in a word"""
+    reasons: list[str] | None = None
+    """with explain: reasons for low judgements"""
+    changes: Changes | None = None
+    """with changes: what changed"""
 
 
 class Score(Judgements):
     """The judgements of a pair; null if `reason` says why there are none."""
 
-    reason: str | None = Field(
-        description=f"why it is not judged: {', '.join(REASONS)}; too_short pairs "
-        "are judged anyway, but less reliably"
-    )
+    reason: Literal[REASONS] | None  # type: ignore[valid-type]
+    """why it is not judged; too_short pairs are judged anyway, but less reliably"""
 
 
 class ScoreAnswer(Strict):
-    signature: str = Field(description="only scores with the same signature are comparable")
-    scores: list[Score] = Field(description="one for each pair, in order")
+    signature: str
+    """only scores with the same signature are comparable"""
+    scores: list[Score]
+    """one for each pair, in order"""
 
 
 class TableFacts(Strict):
     """What was detected in a table; null if nothing was."""
 
-    encoding: str = Field(description="utf-8, gb18030, utf-16, big5 or xlsx")
-    columns: list[str] = Field(description="the cells of the header")
-    source: str | None = Field(description="the column that holds the sources")
-    paraphrase: str | None = Field(description="the column that holds the paraphrases")
-    rows: int = Field(ge=0, description="number of rows below the header")
+    encoding: str
+    """utf-8, gb18030, utf-16, big5 or xlsx"""
+    columns: list[str]
+    """the cells of the header"""
+    source: str | None
+    """the column that holds the sources"""
+    paraphrase: str | None
+    """the column that holds the paraphrases"""
+    rows: int
+    """number of rows below the header"""
 
 
 class ScoringPart(Part):
@@ -192,25 +210,18 @@ class ScoringPart(Part):
         scores = await while_connected(request, work)
         return json_response({"signature": self.signature, "scores": scores})
 
-    async def score_table(
-        self,
-        request: Request,
-        encoding: Encoding = None,
-        source: Column = None,
-        paraphrase: Column = None,
-    ) -> Response:
+    async def score_table(self, request: Request, reading: Read) -> Response:
         """Judges the pairs of a CSV, TSV or XLSX file.
 
         Streams all its columns, followed by the judgements, spscore and reason, as CSV in UTF-8.
         """
-        table = await self._table(request, encoding, source, paraphrase)
+        table = await self._table(request, reading)
         pairs = table.pairs()
         headers = {"X-Signature": self.signature, "X-Encoding": table.encoding}
         for side in ("source", "paraphrase"):
             headers[f"X-Column-{side.title()}"] = quote(getattr(table, side))
-        return StreamingResponse(
-            self._scored(table, pairs), media_type="text/csv; charset=utf-8", headers=headers
-        )
+        kind = "text/csv; charset=utf-8"
+        return StreamingResponse(self._scored(table, pairs), media_type=kind, headers=headers)
 
     async def _scored(self, table: Upload, pairs: list[Given]) -> AsyncIterator[str]:
         yield table.head()
@@ -219,24 +230,18 @@ class ScoringPart(Part):
             scores = await self._batcher.submit((False, False), part, self.settings.timeout)
             yield table.lines(start, scores)
 
-    async def table_facts(
-        self,
-        request: Request,
-        encoding: Encoding = None,
-        source: Column = None,
-        paraphrase: Column = None,
-    ) -> Response:
+    async def table_facts(self, request: Request, reading: Read) -> Response:
         """Says how /v1/score-table would read a file: its encoding, and which columns hold the
         pairs.
         """
-        table = await self._table(request, encoding, source, paraphrase)
+        table = await self._table(request, reading)
         names = ("encoding", "source", "paraphrase")
         facts = {name: getattr(table, name) for name in names}
         return json_response({**facts, "columns": table.header, "rows": len(table.rows)})
 
-    async def _table(self, request: Request, *given: str | None) -> Upload:
-        kind = request.headers.get("content-type", "")
-        table = await asyncio.to_thread(read_upload, await request.body(), kind, *given)
+    async def _table(self, request: Request, reading: Reading) -> Upload:
+        kind, body = request.headers.get("content-type", ""), await request.body()
+        table = await asyncio.to_thread(read_upload, body, kind, **vars(reading))
         if len(table.rows) > (most := self.settings.max_rows):
             raise HTTPException(413, f"{len(table.rows):,} rows: at most {most:,} a table")
         return table

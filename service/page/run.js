@@ -82,7 +82,7 @@ function pageOf(own, more) {
   parameters.set("changes", "true");
   if (own.has("seed")) {
     parameters.set("seed", own.get("seed"));
-    return `/v1/run/sample?${parameters}`;
+    return `/v1/run/pairs?${parameters}`;
   }
   parameters.set("sort", sorted());
   parameters.set("order", order());

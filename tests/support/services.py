@@ -20,8 +20,7 @@ from manifests import write_scored
 from pydantic import Field
 
 from gaixie.service.batching import Batcher
-from gaixie.service.browsing.pairs import Pairs
-from gaixie.service.browsing.part import BrowsingPart
+from gaixie.service.browsing import BrowsingPart, Pairs
 from gaixie.service.listening import OPTIONS, bind, make_service
 from gaixie.service.part import Part, while_connected
 from gaixie.service.settings import ServiceSettings

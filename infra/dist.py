@@ -5,8 +5,7 @@
 
 The nodes need Spark and a Python of the same minor version as this one. The archive holds what this
 environment has of pyproject.toml's dependencies, in the versions of infra/constraints.txt and
-without PyTorch, and the kernels, compiled for the processor levels up to this one's. dist/*.json
-lists its packages and levels.
+without PyTorch, and the kernels, compiled for the processor levels up to this one's.
 
   bin/python                       a link to PREFIX/bin/python3.11 of the node
   jobs/ conf/                      links to these folders of the package below
@@ -17,8 +16,6 @@ from __future__ import annotations
 
 import argparse
 import compileall
-import hashlib
-import json
 import os
 import shutil
 import subprocess
@@ -84,7 +81,6 @@ def main() -> int:
             compile_kernels(environment)
         point_at(environment, args.python_prefix)
         pack(environment, archive, args.compression)
-        write_record(environment, archive, packages, args.output / f"{name}.json")
     [spark] = [line for line in NEEDED if line.startswith("pyspark==")]
     python, version = args.python_prefix / "bin" / PYTHON, spark.partition("==")[2]
     size = f"{archive.stat().st_size / 1e6:.0f} MB"
@@ -179,22 +175,6 @@ def pack(environment: Path, archive: Path, compression: int) -> None:
         for path in sorted(environment.iterdir()):
             tar.add(path, path.name, filter=by_root)
     part.replace(archive)
-
-
-def write_record(
-    environment: Path, archive: Path, packages: dict[str, Distribution], record: Path
-) -> None:
-    with open(archive, "rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    kernels = (environment / "lib" / PYTHON / "site-packages/gaixie/udfs/kernels").glob("*")
-    values = {
-        "kernels": sorted(folder.name.split("-", 2)[2] for folder in kernels),
-        "bytes": archive.stat().st_size,
-        "sha256": sha256,
-        "python": PYTHON,
-        "packages": {name: package.version for name, package in packages.items()},
-    }
-    record.write_text(json.dumps(values, indent=2) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

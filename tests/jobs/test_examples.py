@@ -39,7 +39,6 @@ def demo(score, tmp_path_factory):
     ("name", "words"),
     [
         ("score_in_pandas.py", ["tier:core", "spscore", "structure: "]),
-        ("score_in_polars.py", ["human", "llm", "parallel", "spscore"]),
         ("score_in_duckdb.py", ["agreement", "72"]),
     ],
 )

@@ -40,7 +40,7 @@ from gaixie.training.evaluation.measures import (
     measures,
     statistics,
 )
-from gaixie.training.evaluation.report import cases, sentence_table, write
+from gaixie.training.evaluation.report import Scores, cases, sentence_table, write
 from gaixie.training.evaluation.systems import (
     COPY,
     TABLES,
@@ -127,7 +127,8 @@ def evaluate(args: argparse.Namespace) -> None:
         *(from_file(one, sources) for one in files),
         *(from_model(one, sources, decoding, ranking) for one in models),
     ]
-    resamples, scores, described = Resamples(sources, seed=options.seed), {}, []
+    resamples, described = Resamples(sources, seed=options.seed), []
+    scores: Scores = {}
     for system in systems:
         say(f"{system.name}: scoring {system.rows:,} rows")
         pairs = Pairs.of(sources, system.paraphrases)

@@ -66,7 +66,8 @@ class StageControl(TrainerCallback):
         if self.trainer.accelerator.reduce(flag, "sum").item():
             self.stopped = control.should_save = control.should_training_stop = True
 
-    def on_log(self, args, state, control, logs: dict[str, float], **_: Any) -> None:
+    def on_log(self, args, state, control, **more: Any) -> None:
+        logs: dict[str, float] = more["logs"]
         if "loss" not in logs:
             return
         if not math.isfinite(logs["loss"]):

@@ -100,7 +100,7 @@ def write_card(about: About) -> None:
         raise FileNotFoundError(f"{about.model}: not of training/curriculum.py: no {FACTS}")
     facts = json.loads(path.read_text("utf-8"))
     head: dict[str, Any] = license_head(about.license) if about.license else {}
-    result, figures = None, []
+    result, figures = None, None
     if about.evaluation:
         result, figures = _figures(about.evaluation, about.model)
         name = Path(result["pairs"]).stem

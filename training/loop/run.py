@@ -136,11 +136,12 @@ class Run:
         """
         AcceleratorState._reset_state()  # with DeepSpeed, there may be no other one before it
         settings, args = self.settings, self.arguments[stage]
+        folder = self.output / f"stage-{stage}"
         model, self.model = self.model, None
         if start is not None:
             model = build_model(settings, self.tokenizer, start)
         trainer = StageTrainer(settings, stage, args, model, self.tokenizer, self.metric)
-        saved = checkpoints(Path(args.output_dir))
+        saved = checkpoints(folder)
         state = _state(saved[-1]) if saved else TrainerState()
         if not self._is_over(trainer, state):
             console = Console(stderr=True, quiet=not self.main, soft_wrap=True)
@@ -160,7 +161,7 @@ class Run:
                 return False
         self.state.wait_for_everyone()
         if self.main:
-            self._keep_best(Path(args.output_dir))
+            self._keep_best(folder)
         self.state.wait_for_everyone()
         trainer.accelerator.free_memory()
         return True

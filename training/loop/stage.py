@@ -42,7 +42,7 @@ def training_arguments(settings: Settings, stage: int) -> TrainingArguments:
     given, gpu = settings.arguments(stage), not on_cpu()
     if given["bf16"] == "auto":
         given["bf16"] = gpu and torch.cuda.is_bf16_supported()
-    fixed = {
+    fixed: dict[str, Any] = {
         "output_dir": str(Path(settings.output, f"stage-{stage}")),
         "per_device_train_batch_size": micro,
         "gradient_accumulation_steps": share // micro,

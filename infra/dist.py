@@ -5,7 +5,7 @@
 
 The nodes need Spark and a Python of the same minor version as this one. The archive holds what this
 environment has of pyproject.toml's dependencies, in the versions of infra/constraints.txt and
-without PyTorch, and the kernels, compiled for the processor levels up to this one's.
+without PyTorch, and the kernels, compiled for processors with AVX2.
 
   bin/python                       a link to PREFIX/bin/python3.11 of the node
   jobs/ conf/                      links to these folders of the package below
@@ -140,8 +140,8 @@ def link_or_copy(path: Path, copy: Path) -> None:
 
 
 def compile_kernels(environment: Path) -> None:
-    """Compiles the archive's kernels for levels of processors, by the archive's own package."""
-    line = [str(environment / "bin/python"), "-m", "gaixie.udfs.spscore", "--levels"]
+    """Compiles the archive's kernels, by the archive's own package."""
+    line = [str(environment / "bin/python"), "-m", "gaixie.udfs.spscore", "--ship"]
     others = ("PYTHONPATH", "NUMBA_CACHE_DIR", "NUMBA_CPU_NAME")
     variables = {name: value for name, value in os.environ.items() if name not in others}
     subprocess.run(line, cwd=environment, env=variables, check=True, stdout=subprocess.DEVNULL)

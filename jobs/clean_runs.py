@@ -3,9 +3,8 @@
   gaixie clean out
   python jobs/clean_runs.py s3a://bucket/gaixie --keep-days 90 --keep-runs 10 --dry-run
 
-ROOT is the --output of jobs/score_corpus.py. Folders without a manifest, and abandoned uploads to
-S3, are deleted once nobody has written to them for --older-than hours: a run in progress looks the
-same. With --keep-days or --keep-runs, a published run is deleted too if it is older than
+ROOT is the --output of jobs/score_corpus.py. Folders without a manifest are deleted once nobody has
+written to them for --older-than hours: a run in progress looks the same. With --keep-days or --keep-runs, a published run is deleted too if it is older than
 --keep-days days, is not among the newest --keep-runs, and is named by no release, finished or in
 progress. Its manifest stays as cleaned.json: readers ignore it, and score_corpus.py --new-only
 still knows which files were scored; to have those scored again, delete the run's folder. Exit
@@ -51,14 +50,12 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 def clean_unpublished(root: str, older_than: float, dry_run: bool) -> None:
-    """Deletes the folders of runs and releases that have no manifest, and aborts uploads to them,
-    if nobody has written there for older_than hours."""
+    """Deletes the folders of runs and releases that have no manifest, if nobody has written there
+    for older_than hours."""
     limit = datetime.now(UTC) - timedelta(hours=older_than)
-    pending = storage.uploads(root)
     for folder in [*_unpublished_runs(root), *unpublished_builds(root)]:
         files = storage.list_files(folder)
         touched = [file.modified for file in files]
-        touched += [upload.started for upload in pending if upload.uri.startswith(f"{folder}/")]
         if not touched and not storage.exists(folder):
             continue  # a store may still list the name of an empty folder
         if touched and max(touched) > limit:
@@ -74,12 +71,6 @@ def clean_unpublished(root: str, older_than: float, dry_run: bool) -> None:
             print(f"kept: {error}")
             continue
         print(f"{folder}: {_deleted(dry_run)} ({len(files)} files, {size:,.1f} MB)")
-    old = [upload for upload in pending if upload.started <= limit]
-    for upload in old:
-        if not dry_run:
-            storage.abort_upload(upload)
-    if old:
-        print(f"{len(old)} abandoned uploads {_deleted(dry_run)}")
 
 
 def _unpublished_runs(root: str) -> Iterator[str]:

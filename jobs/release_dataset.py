@@ -41,8 +41,7 @@ from gaixie.jobs.releases.verify import faults_of
 from gaixie.udfs.command_line import UserError, make_parser, run_command
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import ManifestError
-from gaixie.udfs.storage.options import add_options
-from gaixie.udfs.storage.settings import first_fault
+from gaixie.udfs.storage.settings import add_options, first_fault
 from gaixie.udfs.text.splits import SPLITS
 
 WHAT = ("runs", "version", "license", "license_note", "stages", "keep_columns", "title")

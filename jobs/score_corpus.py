@@ -32,8 +32,7 @@ from gaixie.jobs.corpus.files import check_apart
 from gaixie.jobs.corpus.input import Csv, Input
 from gaixie.jobs.scoring.settings import CONFIG, ScoreSettings, load_settings
 from gaixie.udfs.command_line import UserError, make_parser, positive, run_command
-from gaixie.udfs.storage.options import add_config, add_options
-from gaixie.udfs.storage.settings import first_fault
+from gaixie.udfs.storage.settings import add_config, add_options, first_fault
 
 INTERRUPTED = "the run can be resumed with --resume"
 READ = ("origin", "origin_column", "source_column", "paraphrase_column", "license", "format")

@@ -30,7 +30,7 @@ from gaixie.service.settings import ServiceSettings, read_tokens
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.defaults import TIER_NAMES
 from gaixie.udfs.spscore import SPScore
-from gaixie.udfs.storage.options import add_command, options_of
+from gaixie.udfs.storage.settings import add_options, options_of
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -61,7 +61,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     tiers = f"tier of SPScore-zh: {', '.join(TIER_NAMES)}, or a model's folder (%(default)s)"
     add("--tier", default="full", help=tiers)
     limits = parser.add_argument_group("limits of a request, unless stated otherwise")
-    add_command(limits, ServiceSettings, leave_out=("tokens",))
+    add_options(limits, ServiceSettings, leave_out=("tokens",))
     return parser.parse_args(argv)
 
 

@@ -38,8 +38,7 @@ from gaixie.training.modeling.prompt import DEGREES, TONES, prompt
 from gaixie.training.modeling.trimming import trim
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.storage.local_copy import local_copy
-from gaixie.udfs.storage.options import add_command, options_of
-from gaixie.udfs.storage.settings import Options
+from gaixie.udfs.storage.settings import Options, add_options, options_of
 from gaixie.udfs.storage.text_tables import read_columns
 
 END = "<|endoftext|>"
@@ -84,7 +83,7 @@ class Base(Options):
 def main(argv: list[str] | None = None) -> int:
     """Runs the script and returns its exit code."""
     parser = make_parser("bases.py", __doc__)
-    add_command(parser, Base, positional=("name",))
+    add_options(parser, Base, positional=("name",))
     args = parser.parse_args(argv)
     return run_command("bases", lambda: make(options_of(Base, args)))
 

@@ -15,13 +15,13 @@ import sys
 
 from gaixie.training.loop.model_card import CARD, About, write_card
 from gaixie.udfs.command_line import make_parser, run_command
-from gaixie.udfs.storage.options import add_command, options_of
+from gaixie.udfs.storage.settings import add_options, options_of
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the script and returns its exit code."""
     parser = make_parser("card.py", __doc__)
-    add_command(parser, About, positional=("model",))
+    add_options(parser, About, positional=("model",))
     args = parser.parse_args(argv)
     return run_command("card", lambda: run(options_of(About, args)))
 

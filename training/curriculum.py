@@ -28,8 +28,7 @@ from pydantic import Field
 from gaixie.training.loop.run import Run
 from gaixie.training.settings import load_settings
 from gaixie.udfs.command_line import make_parser, run_command
-from gaixie.udfs.storage.options import add_command, options_of
-from gaixie.udfs.storage.settings import Options
+from gaixie.udfs.storage.settings import Options, add_options, options_of
 
 
 class Command(Options):
@@ -46,7 +45,7 @@ class Command(Options):
 def main(argv: list[str] | None = None) -> int:
     """Runs the script and returns its exit code."""
     parser = make_parser("curriculum.py", __doc__)
-    add_command(parser, Command)
+    add_options(parser, Command)
     command = options_of(Command, parser.parse_args(argv))
 
     def work() -> int:

@@ -56,8 +56,7 @@ from gaixie.training.settings import Decoding, Ranking
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.metrics import Pairs
 from gaixie.udfs.metrics.references import Resamples
-from gaixie.udfs.storage.options import add_command, options_of
-from gaixie.udfs.storage.settings import Options
+from gaixie.udfs.storage.settings import Options, add_options, options_of
 
 DRAWS_SEED = 13
 
@@ -96,10 +95,10 @@ class Evaluation(Options):
 def main(argv: list[str] | None = None) -> int:
     """Runs the script and returns its exit code."""
     parser = make_parser("evaluate.py", __doc__)
-    add_command(parser, Evaluation, positional=("pairs",))
+    add_options(parser, Evaluation, positional=("pairs",))
     group = parser.add_argument_group("options of --model")
-    add_command(group, Decoding, leave_out=("seed",))
-    add_command(group, Ranking)
+    add_options(group, Decoding, leave_out=("seed",))
+    add_options(group, Ranking)
     args = parser.parse_args(argv)
     return run_command("evaluate", lambda: evaluate(args))
 

@@ -35,8 +35,8 @@ from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.paraphrase.endpoint import Endpoint
 from gaixie.udfs.paraphrase.paraphraser import DEGREES, Paraphraser, Wanted
 from gaixie.udfs.spscore import OUTPUTS
-from gaixie.udfs.storage.options import add_command, options_of
 from gaixie.udfs.storage.progress import Progress
+from gaixie.udfs.storage.settings import add_options, options_of
 from gaixie.udfs.storage.tables import STANDARD
 from gaixie.udfs.storage.text_tables import (
     READ,
@@ -186,8 +186,8 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     output = f"{', '.join(WRITTEN)}, complete once all is done; standard output if not given"
     add("--output", default=STANDARD, metavar="FILE", help=output)
     group = parser.add_argument_group("how a trained model writes")
-    add_command(group, Decoding, leave_out=("seed", "code"))
-    add_command(group, Ranking)
+    add_options(group, Decoding, leave_out=("seed", "code"))
+    add_options(group, Ranking)
     return parser.parse_args(argv)
 
 

@@ -28,9 +28,8 @@ from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.vocabulary import BYTES, WORD, kind_of
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.storage.local_copy import local_copy
-from gaixie.udfs.storage.options import add_command, options_of
 from gaixie.udfs.storage.progress import Progress
-from gaixie.udfs.storage.settings import Options
+from gaixie.udfs.storage.settings import Options, add_options, options_of
 from gaixie.udfs.storage.text_tables import read_columns
 from gaixie.udfs.text.entities import load_settings
 from gaixie.udfs.text.normalise import normalise
@@ -92,7 +91,7 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(required=True, metavar=" | ".join(COMMANDS), dest="command")
     for name, (settings, _) in COMMANDS.items():
         added = commands.add_parser(name, help=settings.__doc__, description=settings.__doc__)
-        add_command(added, settings, ("vocabulary", "tokenizer", "sentence", "text"))
+        add_options(added, settings, positional=("vocabulary", "tokenizer", "sentence", "text"))
     args = parser.parse_args(argv)
     settings, command = COMMANDS[args.command]
     return run_command("tokenize_text", lambda: command(options_of(settings, args)))

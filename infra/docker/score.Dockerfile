@@ -44,8 +44,8 @@ COPY --chmod=755 infra/docker/decommission.sh /opt/decom.sh
 RUN --mount=type=bind,from=build,source=/dist,target=/dist \
     pip install --no-deps /dist/*.whl \
     && ln -s lib/python3.11/site-packages/gaixie/jobs lib/python3.11/site-packages/gaixie/conf /opt/gaixie/
-# Kernels for levels of processors up to the builder's: no container compiles any.
-RUN python -m gaixie.udfs.spscore --levels
+# Kernels for processors with AVX2: no container compiles any.
+RUN python -m gaixie.udfs.spscore --ship
 USER 10001:10001
 WORKDIR /tmp
 # Of a master or worker, compose.yaml asks the web page instead; Kubernetes ignores this line.

@@ -38,8 +38,8 @@ RUN --mount=type=bind,from=build,source=/dist,target=/dist \
     && install -d -o gaixie -g gaixie /var/gaixie \
     && pip install --no-deps /dist/*.whl
 ENV GAIXIE_CACHE_DIR=/var/gaixie
-# Kernels for levels of processors up to the builder's: no container compiles any.
-RUN python -m gaixie.udfs.spscore --levels
+# Kernels for processors with AVX2: no container compiles any.
+RUN python -m gaixie.udfs.spscore --ship
 USER 10001:10001
 WORKDIR /tmp
 EXPOSE 8000

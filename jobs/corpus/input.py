@@ -47,13 +47,12 @@ class Csv(Strict):
     """field delimiter: in CSV by default what its header has most of, in TSV a tab"""
     encoding: Annotated[str, AfterValidator(_known_encoding)] = "utf-8"
     """encoding of text files, such as gb18030; by default utf-8, or utf-16 if its mark says so"""
-    columns: list[str] | None = Field(default=None, min_length=1)
+    columns: tuple[str, ...] | None = Field(default=None, min_length=1)
     """column names of files without a header"""
 
     def form(self, kind: str) -> Form:
         """Returns how files of a kind are written, for gaixie.udfs.storage.tables."""
-        names = tuple(self.columns) if self.columns else None
-        return Form(kind, self.encoding, self.delimiter, self.quote, names)
+        return Form(kind, self.encoding, self.delimiter, self.quote, self.columns)
 
 
 LICENSE = "license"

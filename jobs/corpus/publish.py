@@ -8,7 +8,7 @@ writes to the folder of the killed one, so only one process may hold a run at a 
 
 A process that takes over from a dead one creates the next number; a store lets only one process
 create it. A process that finds another's token in the newest lock stops before it deletes or
-publishes: so of two that an HDFS let create one file, the first stops.
+publishes.
 """
 
 from __future__ import annotations

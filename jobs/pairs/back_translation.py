@@ -10,17 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from pydantic import Field, model_validator
-from pyspark.sql import DataFrame
 
 from gaixie.jobs.corpus.input import Origin, Uri
 from gaixie.jobs.pairs.method import Candidate, FromSentences
 from gaixie.jobs.pairs.translation import CHINESE, Direction, Translating
-
-if TYPE_CHECKING:
-    from gaixie.jobs.pairs.build import PairsBuild
 
 
 class ThereAndBack(FromSentences, Translating):
@@ -35,9 +31,6 @@ class ThereAndBack(FromSentences, Translating):
 
     def lineage(self) -> tuple[str | None, str | None]:
         return self.model, self.model_version or self.digests()
-
-    def make(self, build: PairsBuild, fit: DataFrame) -> DataFrame:
-        return self.write(build, fit)
 
 
 class BackTranslation(ThereAndBack):
@@ -61,16 +54,16 @@ class BackTranslation(ThereAndBack):
         return [direction for pivot in self.pivot for direction in self._there_and_back(pivot)]
 
     def _there_and_back(self, pivot: str) -> tuple[Direction, Direction]:
-        there = self.direction(self.model, CHINESE, pivot)
-        return there, self.direction(self.model, pivot, CHINESE)
+        there = Direction.of(self.model, CHINESE, pivot)
+        return there, Direction.of(self.model, pivot, CHINESE)
 
     def candidates(self, sentences: Sequence[str]) -> Iterable[Candidate]:
         """Yields a candidate of each sentence for each pivot and sample."""
         for pivot, sample in product(self.pivot, range(self.samples)):
             there, back = self._there_and_back(pivot)
-            made = there.translate(sentences, self.seed + sample)
+            made = self.translate(there, sentences, self.seed + sample)
             made = [item._replace(text=None) if item.reason else item for item in made]
-            made = back.go_on(made, self.seed + sample)
+            made = self.go_on(back, made, self.seed + sample)
             differs = {"pivot": pivot} | ({"sample": sample} if self.sample else {})
             for sentence, (text, reason) in zip(sentences, made, strict=True):
                 yield Candidate(reason, sentence, text, differs)

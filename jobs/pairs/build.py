@@ -15,89 +15,64 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from importlib.metadata import version
 from math import ceil
 from typing import Literal
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from gaixie.jobs.corpus.accounts import escape_undecodable, observed, written_files
-from gaixie.jobs.corpus.files import check_apart
-from gaixie.jobs.corpus.inspection import SMALL_BYTES, find_inputs
+from gaixie.jobs.corpus.accounts import escape_undecodable, input_entry, observed, written_files
+from gaixie.jobs.corpus.files import check_apart, find_files, shown
+from gaixie.jobs.corpus.inspection import SMALL_BYTES, find_inputs, inspect_inputs
 from gaixie.jobs.corpus.markers import STARTED, WORK, Markers
-from gaixie.jobs.corpus.parquet import read_table, write_partitioned, write_table
+from gaixie.jobs.corpus.parquet import read_table, write_table
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.publish import held, now
-from gaixie.jobs.corpus.reading import InputFiles, line_fault
+from gaixie.jobs.corpus.reading import InputFiles, line_fault, read_files
 from gaixie.jobs.corpus.session import begin_session
 from gaixie.jobs.pairs.groups import by_reason, judge_columns
 from gaixie.jobs.pairs.method import Method
-from gaixie.jobs.pairs.read import lines_entries, open_table, read_lines
 from gaixie.udfs.command_line import UserError
-from gaixie.udfs.storage import storage
+from gaixie.udfs.storage import storage, tables
 from gaixie.udfs.storage.manifest import MANIFEST, PairsManifest, RunInput
-from gaixie.udfs.storage.tables import MALFORMED_LINE
+from gaixie.udfs.storage.tables import MALFORMED_LINE, Form, Part
 
 TABLES: tuple[Literal["pairs", "quarantine", "clusters"], ...] = ("pairs", "quarantine", "clusters")
 """Tables that an output may hold; only the method cluster has the last one."""
 
-FIGURES = "figures.json"
-"""File of _work with the method's figures, so that a resumed building goes on counting."""
 
-TRIED = 100
-"""Rows that a dry run builds from by default."""
-
-
-def build_pairs(
-    name: str, method: Method, limit: int | None, resume: bool, take_over: bool, dry_run: bool
-) -> int:
+def build_pairs(name: str, method: Method, limit: int | None, resume: bool, take_over: bool) -> int:
     """Makes the pairs, publishes them, and returns the job's exit code.
 
     name: of the method. limit: maximum rows to read. resume: continue what a killed process left.
-    take_over: take the lock of a process on another host. dry_run: build from the first rows, show
-    some pairs, and delete everything.
+    take_over: take the lock of a process on another host.
     """
-    if dry_run:
-        method = method.model_copy(update={"output": f"{method.folder}/_dry_run"})
-        limit, resume = limit or TRIED, False
-    output = method.folder
-    check_apart(output, method.paths)
+    check_apart(method.folder, method.paths)
     found = None if method.lines else find_inputs([method.table()])[0]
-    sizes = [file.size for file in found.files] if found else []
-    lines = lines_entries(method.lines)
-    small = sum(sizes) + sum(entry.bytes for entry in lines) < SMALL_BYTES
-    with begin_session("gaixie build_pairs", [output, *method.paths], small) as wait:
+    lines = [_lines_entry(path) for path in method.lines.values()]
+    size = sum(file.size for file in found.files) if found else sum(one.bytes for one in lines)
+    uris = [method.folder, *method.paths]
+    with begin_session("gaixie build_pairs", uris, size < SMALL_BYTES) as wait:
         method.check()
         spark = wait()
-    with held(output, take_over) as lock, _cleared(output if dry_run else None):
-        if not _is_published(output, resume):
+    with held(method.folder, take_over) as lock:
+        if not _is_published(method.folder, resume):
             build = PairsBuild(spark, name, method, limit, lock.check)
             build.start(found, lines, resume)
             build.judge()
-            if not (dry_run and method.show_requests(build.fit)):
-                build.make()
-                build.write_pairs()
-                build.write_quarantine()
-                build.publish()
-                if dry_run:
-                    for row in read_table(spark, f"{output}/pairs").limit(3).collect():
-                        print(f"  {row.source}\n  -> {row.paraphrase}")
-    if dry_run:
-        print("nothing was written")
+            build.made = build.keep("made", method.make(build, build.fit))[0]
+            build.write()
+            build.publish()
     return 0
 
 
-@contextmanager
-def _cleared(folder: str | None) -> Iterator[None]:
-    """Deletes what is in a folder, except its lock, when the block ends."""
-    try:
-        yield
-    finally:
-        for name in storage.children(folder) if folder else ():
-            if name != "_lock":
-                storage.delete(f"{folder}/{name}")
+def _lines_entry(path: str) -> RunInput:
+    files, _ = find_files(path)
+    if len(files) != 1:
+        raise UserError(f"{path}: {len(files)} files, expected one with a sentence a line")
+    return input_entry(path, "lines", files)
 
 
 def _is_published(output: str, resume: bool) -> bool:
@@ -119,6 +94,9 @@ def _is_published(output: str, resume: bool) -> bool:
 
 class PairsBuild:
     """A building of pairs; its steps in the order in which build_pairs calls them."""
+
+    made: DataFrame
+    """What the method makes of the fit items, columns gaixie.jobs.pairs.groups.MADE."""
 
     def __init__(
         self,
@@ -142,72 +120,71 @@ class PairsBuild:
         """Opens the input, and deletes what a killed process left; with resume, everything except
         finished tables.
 
-        found: the files of the table to read, or None if the files of lines are read.
+        found: the table to read; None if files of lines are read.
         """
         self.entries = lines
         if found:
-            self.rows, self.entries = open_table(self.spark, found)
+            [table] = inspect_inputs(self.spark, [found])
+            path, kind = table.settings.path, table.format
+            self.entries = [input_entry(path, kind, table.files, table.left_out)]
+            self.rows = read_files(self.spark, table, table.files)
+            if kind == "jsonl" and table.settings.list_column:  # a list is the text of its JSON
+                text = F.col("paraphrase")
+                parsed = F.when(text.startswith("["), F.from_json(text, "array<string>"))
+                self.rows = self.rows.withColumn("paraphrase", F.coalesce(parsed, F.array(text)))
         self.check_lock()
         for name in TABLES:
             if name != "clusters" or not resume:
                 storage.delete(f"{self.output}/{name}")
         inputs = [entry.model_dump() for entry in self.entries]
-        deciding = self.method.deciding() | {"limit": self.limit, "inputs": inputs}
-        self.markers.start(deciding | {"method": self.name}, resume, self.output)
-        if storage.exists(f"{self.work}/{FIGURES}"):
-            self.figures |= storage.read_json(f"{self.work}/{FIGURES}")
+        deciding = {"limit": self.limit, "inputs": inputs, "method": self.name}
+        self.markers.start(self.method.deciding() | deciding, resume, self.output)
 
     def keep(
-        self, name: str, table: DataFrame, *counted: Observation, folder: str | None = None
+        self, name: str, table: DataFrame, counted: Observation | None = None
     ) -> tuple[DataFrame, dict[str, int]]:
-        """Writes a table to _work, or to a folder, and reads it back; a finished one is only read.
+        """Writes a table to _work and reads it back; a finished one is only read.
 
-        Returns it with its counts: rows, and what the observations counted.
+        Returns it with what was observed.
         """
-        path = f"{folder or self.work}/{name}"
+        folder = self.output if name in TABLES else self.work
 
         def write() -> dict[str, int]:
             self.check_lock()
-            rows = Observation()
             with progress(self.spark, name, None):
-                write_table(table.observe(rows, F.count(F.lit(1)).alias("rows")), path)
-            counts = [observed(observation) for observation in (*counted, rows)]
-            return {key: value for some in counts for key, value in some.items()}
+                write_table(table, f"{folder}/{name}")
+            return observed(counted) if counted else {}
 
-        counts = self.markers.once(name, write)
-        return read_table(self.spark, path, schema=table.schema), counts
+        told = self.markers.once(name, write)
+        return read_table(self.spark, f"{folder}/{name}", schema=table.schema), told
 
     def judge(self) -> None:
         """Reads the input once, and finds the items that can be in a pair."""
-        rows, method = Observation(), self.method
+        counted, method = Observation(), self.method
         if method.lines:
             self.rows = self._lines_as_table()
-        limited = self.rows if self.limit is None else self.rows.limit(self.limit)
-        items = method.items(limited.observe(rows, F.count(F.lit(1)).alias("rows_read")))
+        rows = self.rows if self.limit is None else self.rows.limit(self.limit)
+        items = method.items(rows.observe(counted, F.count(F.lit(1)).alias("rows")))
         judge = judge_columns(method.min_characters, method.max_characters, method.alone)
         items = items.withColumn("_judged", judge("source", "paraphrase", "foreign"))
         reason = F.coalesce(line_fault(), F.col("_judged.reason")).alias("reason")
         items = items.select(reason, "_judged.group", *items.columns).drop("_judged")
-        self.judged, counts = self.keep("judged", items, rows)
-        self.rows_read, self.items_read = counts["rows_read"], counts["rows"]
+        self.judged, told = self.keep("judged", items, counted)
+        self.rows_read, self.items_read = told["rows"], self.judged.count()
         if not self.items_read:
             raise UserError(f"{method.paths[0]}: no rows, expected at least one")
 
     def _lines_as_table(self) -> DataFrame:
         """Writes files of lines as Parquet, since lines correspond by their number."""
         path = f"{self.work}/lines"
+        named = dict(zip(self.method.lines, self.entries, strict=True))
 
         def write() -> dict[str, int]:
-            count = 0
-            files = [entry.listing[0].path for entry in self.entries]
-            named = dict(zip(self.method.lines, files, strict=True))
-            for number, table in enumerate(read_lines(named)):
+            uris = {name: entry.listing[0].path for name, entry in named.items()}
+            for number, table in enumerate(lines_of(uris)):
                 self.check_lock()
                 storage.write_table(f"{path}/{number:06d}.parquet", table)
-                count += len(table)
-            if not count:
-                raise UserError(f"{self.method.paths[0]}: no lines, expected at least one")
-            return {"rows": count}
+            return {}
 
         self.markers.once("lines", write)
         return read_table(self.spark, path)
@@ -217,48 +194,40 @@ class PairsBuild:
         """Returns the items that can be in a pair."""
         return self.judged.where("reason IS NULL").drop("reason", MALFORMED_LINE)
 
-    def make(self) -> None:
-        """Lets the method make pairs of the items that are fit."""
-        self.made, _ = self.keep("made", self.method.make(self, self.fit))
-
-    def write_pairs(self) -> None:
-        """Writes the pairs, with their lineage, in files of about equal size."""
+    def write(self) -> None:
+        """Writes the pairs with their lineage, and the items in no pair by reason."""
         method = self.method
         model, model_version = method.lineage()
         common = json.dumps(method.parameters(), sort_keys=True, ensure_ascii=False)
         lineage = {"method": self.name, "model": model, "version": model_version}
         pairs = self.made.where("reason IS NULL").select(
-            "source",
-            "paraphrase",
+            *("source", "paraphrase"),
             F.lit(method.origin).alias("origin"),
             "group",
             *[F.lit(value).cast("string").alias(name) for name, value in lineage.items()],
             F.coalesce("parameters", F.lit(common)).alias("parameters"),
         )
         self.check_lock()
-        files = max(round(self._bytes("made") / (method.target_file_mb * 1e6)), 1)
         with progress(self.spark, "writing pairs", None):
-            write_table(pairs.repartition(files, "group"), f"{self.output}/pairs")
-
-    def write_quarantine(self) -> None:
-        """Writes the items in no pair, one folder for each reason."""
+            pairs = pairs.repartition(self._files("made"), "group")
+            write_table(pairs, f"{self.output}/pairs")
         columns = ["source", "paraphrase", "foreign", MALFORMED_LINE, "reason"]
         unfit = self.judged.where("reason IS NOT NULL")
-        if self.method.alone:
+        if method.alone:
             unfit = unfit.withColumn("paraphrase", F.lit(None).cast("string"))
         left = self.made.where("reason IS NOT NULL AND NOT dropped")
-        left = left.withColumn(MALFORMED_LINE, F.lit(None).cast("string"))
-        rows = unfit.select(*columns).unionByName(left.select(*columns))
-        counts = by_reason(rows)
-        if not counts:
-            return
-        rows = escape_undecodable(rows, columns[:-1])
-        a_row = self._bytes("judged") / self.items_read
-        per_file = self.method.target_file_mb * 1e6 / max(a_row, 1)
-        files = {(reason,): ceil(count / per_file) for reason, count in counts.items()}
-        self.check_lock()
-        path = f"{self.output}/quarantine"
-        write_partitioned(rows, path, ("reason",), files, F.xxhash64("source", "foreign"))
+        rows = unfit.unionByName(left, allowMissingColumns=True).select(columns)
+        if by_reason(rows):
+            rows = escape_undecodable(rows, columns[:-1])
+            order = "reason", F.xxhash64("source", "foreign")
+            self.check_lock()
+            rows = rows.repartitionByRange(self._files("judged"), *order)
+            write_table(rows, f"{self.output}/quarantine", ["reason"])
+
+    def _files(self, name: str) -> int:
+        """Returns the number of files for what is about as large as a table of _work."""
+        size = sum(file.size for file in storage.list_files(f"{self.work}/{name}"))
+        return ceil(size / (self.method.target_file_mb * 1e6))
 
     def publish(self) -> None:
         """Counts the written rows, closes the accounts, and writes the manifest."""
@@ -266,7 +235,7 @@ class PairsBuild:
         quarantine: Counter[str] = Counter()
         if storage.exists(f"{self.output}/quarantine"):
             quarantine = by_reason(read_table(self.spark, f"{self.output}/quarantine"))
-        used, made = method.used(self, pairs).distinct().count(), pairs.count()
+        used, made = method.used(self, pairs), pairs.count()
         self._check_accounts(used, made, quarantine)
         written = {n: written_files(self.spark, self.output, n) for n in TABLES}
         manifest = PairsManifest(
@@ -291,33 +260,42 @@ class PairsBuild:
         self.check_lock()
         storage.write(f"{self.output}/{MANIFEST}", manifest.to_json())
         storage.delete(self.work)
-        self._print(manifest)
-
-    def _check_accounts(self, used: int, made: int, quarantine: Counter[str]) -> None:
-        read, unit = self.items_read, self.method.unit
-        if read != used + quarantine.total():
-            raise RuntimeError(
-                f"{read} {unit} read, but {used} in pairs + {quarantine.total()} quarantined; "
-                "nothing was published"
-            )
-        if not made and not self.method.may_be_empty:
-            left = ", ".join(f"{reason} {count:,}" for reason, count in sorted(quarantine.items()))
-            raise UserError(
-                f"{self.method.paths[0]}: made no pair from {read:,} {unit} ({left}); "
-                "nothing was published"
-            )
-
-    def _print(self, manifest: PairsManifest) -> None:
-        print(f"{manifest.rows:,} rows read: {manifest.read:,} {self.method.unit}")
+        print(f"{manifest.rows:,} rows read: {manifest.read:,} items")
         print(f"  {manifest.used:>12,} in pairs")
         for reason, count in manifest.quarantine.items():
             print(f"  {count:>12,} in quarantine: {reason}")
         for reason, count in manifest.dropped.items():
             print(f"  {count:>12,} further candidates left out: {reason}")
         print(f"{manifest.pairs:,} pairs in {manifest.groups:,} groups ({manifest.seconds:.0f} s)")
-        print(f"pairs: {self.output}/pairs")
-        print(f"manifest: {self.output}/{MANIFEST}")
+        print(f"pairs: {self.output}/pairs\nmanifest: {self.output}/{MANIFEST}")
 
-    def _bytes(self, name: str) -> int:
-        """Returns the size of a table of _work."""
-        return sum(file.size for file in storage.list_files(f"{self.work}/{name}"))
+    def _check_accounts(self, used: int, made: int, quarantine: Counter[str]) -> None:
+        read = self.items_read
+        if read != used + quarantine.total():
+            raise RuntimeError(
+                f"{read} items read, but {used} in pairs + {quarantine.total()} quarantined; "
+                "nothing was published"
+            )
+        if not made and not self.method.may_be_empty:
+            left = ", ".join(f"{reason} {count:,}" for reason, count in sorted(quarantine.items()))
+            raise UserError(
+                f"{self.method.paths[0]}: made no pair from {read:,} items ({left}); "
+                "nothing was published"
+            )
+
+
+def lines_of(paths: dict[str, str]) -> Iterator[pa.Table]:
+    """Yields tables of lines with the same number, and an empty malformed_line.
+
+    paths: a file for each column. Raises UserError unless all have equally many lines.
+    """
+    readers = [tables.read(Part(path), [name], Form("txt")) for name, path in paths.items()]
+    try:
+        for batches in zip(*readers, strict=True):
+            columns = {name: batch[name] for name, batch in zip(paths, batches, strict=True)}
+            yield pa.table(columns | {MALFORMED_LINE: batches[0][MALFORMED_LINE]})
+    except tables.TableError as error:
+        raise UserError(str(error)) from None
+    except ValueError:  # also pyarrow's, of columns that differ in length
+        named = ", ".join(map(shown, paths.values()))
+        raise UserError(f"{named}: expected files with equally many lines") from None

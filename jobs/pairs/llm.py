@@ -20,10 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
-from urllib.parse import urlsplit
 
 import jinja2
-import pyarrow as pa
 import yaml
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pyspark.sql import DataFrame
@@ -31,7 +29,7 @@ from pyspark.sql import DataFrame
 from gaixie.jobs.corpus.input import Origin
 from gaixie.jobs.pairs.answers import REFUSED, judged
 from gaixie.jobs.pairs.method import OVER_LIMIT, Candidate, FromSentences
-from gaixie.jobs.pairs.pieces import settle, write_pieces
+from gaixie.jobs.pairs.pieces import write_pieces
 from gaixie.udfs.command_line import UserError, missing_package
 
 if TYPE_CHECKING:
@@ -64,15 +62,6 @@ def _known_prompt(prompt: str) -> str:
     return prompt
 
 
-def _without_secret(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise ValueError("expected a URL such as http://127.0.0.1:8000/v1")
-    if "@" in parts.netloc or parts.query:
-        raise ValueError("expected no user, password or query: the manifest shows the URL")
-    return url
-
-
 def _from_text(value: Any) -> Any:
     """Returns what an option says in YAML."""
     return yaml.safe_load(value) if isinstance(value, str) else value
@@ -87,7 +76,7 @@ class Llm(FromSentences):
     """the model's name at the endpoint"""
     model_version: str | None = None
     """its version, to record in the lineage"""
-    base_url: Annotated[str, AfterValidator(_without_secret)] | None = None
+    base_url: str | None = Field(None, exclude=True)  # it may hold a password
     """address of an OpenAI-compatible endpoint; default OPENAI_BASE_URL, or OpenAI's"""
     api_key_variable: str = "OPENAI_API_KEY"
     """the environment variable with the API key; no setting holds it"""
@@ -119,13 +108,12 @@ class Llm(FromSentences):
     retries: int = Field(5, ge=0)
     """further attempts after 408, 409, 429, 5xx, and lost connections"""
     max_requests: int | None = Field(None, ge=1)
-    """at most N requests; sentences left are in quarantine as over_limit"""
+    """at most N requests of this process; sentences left are in quarantine as over_limit"""
     piece_sentences: int = Field(200, ge=1)
     """sentences of a piece: a killed job asks again for the pieces under way"""
 
     without_effect: ClassVar[set[str]] = {
-        *("base_url", "api_key_variable", "concurrency", "request_seconds", "retries"),
-        "max_requests",
+        *("api_key_variable", "concurrency", "request_seconds", "retries", "max_requests")
     }
 
     @model_validator(mode="after")
@@ -157,24 +145,11 @@ class Llm(FromSentences):
     def make(self, build: PairsBuild, fit: DataFrame) -> DataFrame:
         asking = Asking(self, build.figures)
         at_once = OPEN_PIECES + self.concurrency // self.piece_sentences
-
-        def settled(rows: DataFrame) -> pa.Table:
-            return settle(rows.toArrow().to_pylist(), "source", asking.write, self)
-
+        pieces = self.piece_sentences, at_once
         try:
-            return write_pieces(build, fit, settled, self.piece_sentences, at_once)
+            return write_pieces(build, fit, asking.write, *pieces, on_driver=True)
         finally:
             asking.threads.shutdown(wait=False, cancel_futures=True)
-
-    def show_requests(self, fit: DataFrame) -> bool:
-        rows = fit.select("group", "source").dropDuplicates(["group"]).collect()
-        asked = len(rows) * self.paraphrases * max(len(self.degree), 1)
-        print(f"{len(rows):,} sentences: would send {asked:,} requests; the first:")
-        for row in rows[:1]:
-            for message in self.messages(row.source, *self.degree[:1]):
-                print(f"  {message['role']}: {message['content']}")
-        print("no request was sent")
-        return True
 
     @property
     def _template(self) -> Path:

@@ -42,20 +42,13 @@ class Candidate(NamedTuple):
 
 
 class PairsInput(Input):
-    """A table whose columns become pairs: paraphrase_column may hold lists."""
+    """A table whose columns become pairs."""
 
     foreign_column: str | None = None
     """carried as "foreign" where it is not source_column"""
-    may_have_lists: bool = False
     keys: dict[str, str] = Field(default_factory=dict)
     """further columns that are carried, and their names there"""
-
-    @classmethod
-    def of(cls, method: Method, source: str, paraphrase: str, **given: Any) -> Self:
-        """Returns the input of a method, given its columns."""
-        given |= {"format": method.format, "csv": method.csv, "origin": method.origin}
-        columns: dict[str, Any] = {"source_column": source, "paraphrase_column": paraphrase}
-        return cls(path=method.input or "", **columns, **given)
+    may_have_lists: bool = False
 
     @property
     def text_columns(self) -> list[str]:
@@ -63,7 +56,7 @@ class PairsInput(Input):
 
     @property
     def carried(self) -> dict[str, str]:
-        return ({self.foreign_column: "foreign"} if self.foreign_column else {}) | self.keys
+        return self.keys | ({self.foreign_column: "foreign"} if self.foreign_column else {})
 
     @property
     def list_column(self) -> str | None:
@@ -82,8 +75,6 @@ class Method(Options):
     """a folder or URI that holds no pairs yet"""
     origin: Origin = "parallel"
     """parallel | back_translation | llm | human"""
-    directions: Literal["one", "both"] = "one"
-    """both: also write each pair in the other direction"""
     seed: int = Field(1, ge=0, lt=2**63)
     """seed of the hash that chooses pairs, and of sampling by models"""
     min_characters: int = Field(MIN_CHARACTERS, ge=1)
@@ -110,15 +101,6 @@ class Method(Options):
         return self.output.rstrip("/")
 
     @property
-    def both(self) -> bool:
-        return self.directions == "both"
-
-    @property
-    def unit(self) -> str:
-        """Returns the name of what is read, used and quarantined."""
-        return "sentences"
-
-    @property
     def alone(self) -> bool:
         """Returns whether an item is one sentence, not two that belong together."""
         return True
@@ -139,9 +121,8 @@ class Method(Options):
 
     def deciding(self) -> dict[str, Any]:
         """Returns all settings that must stay the same when a killed building is resumed."""
-        return self.model_dump(mode="json", exclude={"output", "target_file_mb"}) | dict.fromkeys(
-            self.without_effect
-        )
+        free = {"output", "target_file_mb", *self.without_effect}
+        return self.model_dump(mode="json", exclude=free)
 
     def lineage(self) -> tuple[str | None, str | None]:
         """Returns the model's name and version, for the pairs."""
@@ -153,6 +134,11 @@ class Method(Options):
     def table(self) -> PairsInput:
         """Returns the table to read and its columns."""
         raise NotImplementedError
+
+    def columns(self, source: str, paraphrase: str, **given: Any) -> PairsInput:
+        """Returns the table to read, given its columns."""
+        given |= {"source_column": source, "paraphrase_column": paraphrase, "origin": self.origin}
+        return PairsInput(path=self.input or "", format=self.format, csv=self.csv, **given)
 
     def items(self, rows: DataFrame) -> DataFrame:
         """Returns the items of the input's rows.
@@ -170,13 +156,9 @@ class Method(Options):
         """
         raise NotImplementedError
 
-    def show_requests(self, fit: DataFrame) -> bool:
-        """Prints what a method would send to a paid service; False: it sends nothing."""
-        return False
-
-    def used(self, build: PairsBuild, pairs: DataFrame) -> DataFrame:
-        """Returns the items that are in pairs, in rows that may repeat."""
-        raise NotImplementedError
+    def used(self, build: PairsBuild, pairs: DataFrame) -> int:
+        """Counts the items that are in pairs; here, each item is a source."""
+        return pairs.select("group", "source").distinct().count()
 
 
 class FromSentences(Method):
@@ -186,11 +168,8 @@ class FromSentences(Method):
     """the column of the Chinese sentence"""
 
     def table(self) -> PairsInput:
-        return PairsInput.of(self, self.text_column, self.text_column)
+        return self.columns(self.text_column, self.text_column)
 
     def items(self, rows: DataFrame) -> DataFrame:
         columns = "source AS foreign", "source", "source AS paraphrase", "malformed_line"
         return rows.selectExpr(*columns)
-
-    def used(self, build: PairsBuild, pairs: DataFrame) -> DataFrame:
-        return pairs.select("group")

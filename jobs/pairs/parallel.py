@@ -1,26 +1,25 @@
 """Pairs a human and a machine Chinese translation of one foreign sentence (method parallel).
 
-If both translations are given, each row is one pair, from the human to the machine translation;
-with both directions, also the reverse. Rows of a group whose two sentences are equal after
-normalisation are merged. Without machine translations, a translator translates each foreign
-sentence once, however many human translations it has.
+If both translations are given, each row is one pair, from the human to the machine translation.
+Without machine translations, a translator translates each foreign sentence once, however many human
+translations it has.
 
 Source: *Chinese Sentence Paraphrasing*, section 3.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Self
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from pydantic import model_validator
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from gaixie.jobs.corpus.input import Uri
-from gaixie.jobs.pairs.groups import make_groups
-from gaixie.jobs.pairs.method import REPEATED, Candidate, PairsInput
+from gaixie.jobs.pairs.groups import MADE
+from gaixie.jobs.pairs.method import Candidate, PairsInput
 from gaixie.jobs.pairs.translation import CHINESE, Direction, Translating
-from gaixie.udfs.text.normalise import normalise
 
 if TYPE_CHECKING:
     from gaixie.jobs.pairs.build import PairsBuild
@@ -50,6 +49,8 @@ class Parallel(Translating):
     model_version: str | None = None
     """its version, to record in the lineage"""
 
+    reads: ClassVar[str] = "foreign"
+
     @model_validator(mode="after")
     def _one_input(self) -> Self:
         needed = {"source", "foreign" if self.translator else "paraphrase"}
@@ -62,10 +63,6 @@ class Parallel(Translating):
         if self.translator and self.machine:
             raise ValueError("give only one of translator and machine")
         return self
-
-    @property
-    def unit(self) -> str:
-        return "sentences" if self.translator else "rows"
 
     @property
     def alone(self) -> bool:
@@ -81,7 +78,7 @@ class Parallel(Translating):
         if not self.translator:
             return []
         language = (self.source_lang or "").replace("_", "-").partition("-")[0]
-        return [self.direction(self.translator, language, CHINESE)]
+        return [Direction.of(self.translator, language, CHINESE)]
 
     def lineage(self) -> tuple[str | None, str | None]:
         if not self.translator:
@@ -90,40 +87,25 @@ class Parallel(Translating):
 
     def table(self) -> PairsInput:
         machine = self.human_column if self.translator else self.machine_column
-        foreign = self.foreign_column
-        return PairsInput.of(self, self.human_column, machine, foreign_column=foreign)
+        return self.columns(self.human_column, machine, foreign_column=self.foreign_column)
 
     def items(self, rows: DataFrame) -> DataFrame:
-        foreign = "foreign" if "foreign" in rows.columns else "source"
+        foreign = "foreign" if "foreign" in rows.columns else "source AS foreign"
         second = "source AS paraphrase" if self.translator else "paraphrase"
-        foreign = f"CAST({foreign} AS STRING) AS foreign"
         return rows.selectExpr(foreign, "source", second, "malformed_line")
 
     def make(self, build: PairsBuild, fit: DataFrame) -> DataFrame:
         if self.translator:
-            return self.write(build, fit, "foreign")
-        return make_groups(fit, self.pairs_of, alone=False)
+            return super().make(build, fit)
+        left = build.spark.createDataFrame([], MADE)
+        return left.unionByName(fit.withColumn("dropped", F.lit(False)), allowMissingColumns=True)
 
-    def used(self, build: PairsBuild, pairs: DataFrame) -> DataFrame:
-        least, greatest = (f"{which}(source, paraphrase)" for which in ("least", "greatest"))
-        return pairs.selectExpr("group", least, greatest)
-
-    def pairs_of(self, members: list[tuple[str, str]]) -> Iterator[Candidate]:
-        """Yields the pairs and leftovers of a group."""
-        known: set[frozenset[str]] = set()
-        for source, paraphrase in sorted(members):
-            texts = frozenset((normalise(source), normalise(paraphrase)))
-            if texts in known:
-                yield Candidate(REPEATED, source, paraphrase)
-                continue
-            known.add(texts)
-            yield Candidate(None, source, paraphrase)
-            if self.both:
-                yield Candidate(None, paraphrase, source)
+    def used(self, build: PairsBuild, pairs: DataFrame) -> int:
+        return super().used(build, pairs) if self.translator else pairs.count()
 
     def candidates(self, sentences: Sequence[str]) -> Iterable[Candidate]:
         """Yields the translation of each foreign sentence."""
         [direction] = self.directions_of_models
-        made = direction.translate(sentences, self.seed)
+        made = self.translate(direction, sentences, self.seed)
         for sentence, (text, reason) in zip(sentences, made, strict=True):
             yield Candidate(reason, sentence, text)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from math import ceil
 from pathlib import PurePosixPath
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,8 @@ from pyspark.sql import functions as F
 from gaixie.jobs.corpus.accounts import data_files
 from gaixie.jobs.corpus.parquet import read_table, write_table
 from gaixie.jobs.corpus.progress import progress
-from gaixie.jobs.pairs.build import FIGURES, PairsBuild
-from gaixie.jobs.pairs.groups import MADE, MADE_ARROW, distinct_sentences, make_groups
+from gaixie.jobs.pairs.build import PairsBuild
+from gaixie.jobs.pairs.groups import MADE, MADE_ARROW
 from gaixie.jobs.pairs.method import REPEATED, Candidate, Method
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.progress import Progress
@@ -36,11 +35,11 @@ COPIED = "copied"
 TOGETHER = 64
 """Pieces whose sentences share a file."""
 
-SENTENCES = "reason string, source string, foreign string, group string, piece long, file int"
+SENTENCES = "source string, foreign string, group string, copies long, piece long, file int"
 
 Write = Callable[[Sequence[str]], Iterable[Candidate]]
 """Returns at least one candidate of each sentence, in any order; the sentences are fit and
-distinct.
+distinct. It loads its model at its first call in a process.
 
 If no candidate makes a pair, the sentence goes to quarantine under the reason of its first one.
 Settling finds candidates that are too short, too long, without Han, or equal to the sentence or an
@@ -51,27 +50,32 @@ earlier candidate.
 def write_pieces(
     build: PairsBuild,
     fit: DataFrame,
-    settled: Callable[[DataFrame], pa.Table],
+    write: Write,
     sentences: int,
     at_once: int,
+    reads: str = "source",
+    on_driver: bool = False,
 ) -> DataFrame:
     """Returns columns MADE: what a model makes of all fit sentences.
 
-    settled: makes a piece, as settle does, of rows source, foreign, group; see on_executors.
     sentences: approximate number in a piece. at_once: pieces in progress, each with a thread of the
-    driver.
+    driver. reads: see settle. on_driver: call write in this process, not in an executor's.
     """
-    sizes, told = _cut(build, fit, sentences), Lock()
+    method, sizes = build.method, _cut(build, fit, sentences)
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = [row for batch in batches for row in batch.to_pylist()]
+        yield from settle(rows, reads, write, method).to_batches()
 
     def write_piece(number: int) -> int:
         file = f"{build.work}/sentences/file={number // TOGETHER}"
-        rows = read_table(build.spark, file, schema=SENTENCES)
-        made = settled(rows.where(F.col("piece") == number).select("source", "foreign", "group"))
+        rows = read_table(build.spark, file, schema=SENTENCES).where(F.col("piece") == number)
+        if on_driver:
+            made = settle(rows.toArrow().to_pylist(), reads, write, method)
+        else:
+            made = rows.coalesce(1).mapInArrow(work, MADE).toArrow().cast(MADE_ARROW)
         build.check_lock()
         storage.write_table(f"{build.work}/pieces/{number:06d}.parquet", made)
-        with told:  # so that the newest figures stay
-            if build.figures:
-                storage.write_json(f"{build.work}/{FIGURES}", {**build.figures})
         return sizes[number]
 
     files = data_files(f"{build.work}/pieces")  # not what a killed process left half written
@@ -87,30 +91,13 @@ def write_pieces(
             pool.shutdown(wait=False, cancel_futures=True)
             build.spark.sparkContext.cancelAllJobs()
             raise
-    repeated = read_table(build.spark, f"{build.work}/sentences", schema=SENTENCES)
-    repeated = repeated.where("piece IS NULL")
-    repeated = repeated.drop("piece", "file").withColumn("dropped", F.lit(False))
-    empty = build.spark.createDataFrame([], MADE)
-    pieces = f"{build.work}/pieces"
-    written = read_table(build.spark, pieces, schema=MADE) if sizes else empty
-    return written.unionByName(repeated, allowMissingColumns=True)
-
-
-def on_executors(write: Write, reads: str, method: Method) -> Callable[[DataFrame], pa.Table]:
-    """Returns a function that lets an executor settle the sentences of a piece.
-
-    write: loads the model at its first call in a process.
-    """
-
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = [row for batch in batches for row in batch.to_pylist()]
-        yield from settle(rows, reads, write, method).to_batches()
-
-    return lambda rows: rows.coalesce(1).mapInArrow(work, MADE).toArrow().cast(MADE_ARROW)
+    if not sizes:
+        return build.spark.createDataFrame([], MADE)
+    return read_table(build.spark, f"{build.work}/pieces", schema=MADE)
 
 
 def _cut(build: PairsBuild, fit: DataFrame, sentences: int) -> dict[int, int]:
-    """Writes the sentences in order of their pieces; repeated sentences are in no piece.
+    """Writes the sentences in order of their pieces; a group is in one piece.
 
     Returns the number of sentences of each piece that has any.
     """
@@ -119,64 +106,64 @@ def _cut(build: PairsBuild, fit: DataFrame, sentences: int) -> dict[int, int]:
     def cut() -> dict[str, int]:
         pieces = max(ceil(fit.count() / sentences), 1)
         number = F.conv(F.substring("group", 1, 15), 16, 10).cast("long") % pieces
-        rows = make_groups(fit, distinct_sentences)
-        rows = rows.withColumn("piece", F.when(F.col("reason").isNull(), number))
-        file = F.coalesce(F.floor(F.col("piece") / TOGETHER), F.lit(-1)).cast("int")
-        rows = rows.select("reason", "source", "foreign", "group", "piece", file.alias("file"))
-        rows = rows.repartitionById(ceil(pieces / TOGETHER) + 1, F.col("file") + 1)
+        rows = fit.groupBy("source", "foreign", "group").agg(F.count(F.lit(1)).alias("copies"))
+        rows = rows.withColumn("piece", number)
+        rows = rows.withColumn("file", F.floor(F.col("piece") / TOGETHER).cast("int"))
+        rows = rows.repartitionById(ceil(pieces / TOGETHER), "file")
         build.check_lock()
         with progress(build.spark, "cutting pieces", None):
             write_table(rows.sortWithinPartitions("piece"), path, ["file"])
         return {"pieces": pieces}
 
     build.markers.once("cut", cut)
-    rows = read_table(build.spark, path, schema=SENTENCES).where("piece IS NOT NULL")
-    rows = rows.groupBy("piece").count()
+    rows = read_table(build.spark, path, schema=SENTENCES).groupBy("piece").count()
     return {row.piece: row["count"] for row in sorted(rows.collect())}
 
 
-def settle(rows: Sequence[Mapping[str, str]], reads: str, write: Write, method: Method) -> pa.Table:
-    """Returns a finished piece, columns MADE: every row is in a pair, or listed once with a reason.
+def settle(rows: Sequence[Mapping[str, Any]], reads: str, write: Write, method: Method) -> pa.Table:
+    """Returns a finished piece, columns MADE: every copy of a row's sentence is in a pair, or listed
+    once with a reason.
 
-    rows: source, foreign, group of each sentence. reads: what the model gets, the sentence (source)
-    or the foreign one that it belongs to. Raises RuntimeError for a sentence without a
-    candidate.
+    rows: source, foreign, group, copies. reads: what the model gets, the sentence (source) or the
+    foreign one that it belongs to. Raises RuntimeError for a sentence without a candidate.
     """
-    candidates, parameters = defaultdict(list), method.parameters()
-    for item in write(list(dict.fromkeys(row[reads] for row in rows))):
-        candidates[item.source].append(item)
     made: list[dict[str, Any]] = []
-    for row in rows:
-        items = candidates[row[reads]]
+    distinct: dict[tuple[str, str], dict[str, str]] = {}
+    for row in sorted(rows, key=lambda row: row["source"]):
+        sentence = {name: row[name] for name in ("source", "foreign", "group")}
+        place = row["group"], normalise(row["source"])
+        repeats = row["copies"] - (place not in distinct)
+        distinct.setdefault(place, sentence)
+        made += [sentence | {"reason": REPEATED, "dropped": False}] * repeats
+    candidates, parameters = defaultdict(list), method.parameters()
+    for item in write(list(dict.fromkeys(row[reads] for row in distinct.values()))):
+        candidates[item.source].append(item)
+    for sentence in distinct.values():
+        items = candidates[sentence[reads]]
         if not items:
-            raise RuntimeError(f"the model wrote nothing for: {row[reads]}")
-        reasons = _judge(row["source"], items, method)
+            raise RuntimeError(f"the model wrote nothing for: {sentence[reads]}")
+        reasons = _judge(sentence["source"], items, method)
         for number, (item, reason) in enumerate(zip(items, reasons, strict=True)):
             told = {**parameters, **(item.differs or {})}
-            candidate = {
-                **row,
-                "reason": reason,
-                "paraphrase": item.paraphrase,
-                "parameters": json.dumps(told, sort_keys=True, ensure_ascii=False),
-                "dropped": reason is not None and (None in reasons or number > 0),
-            }
-            made.append(candidate)
-            if reason is None and method.both:
-                made.append(candidate | {"source": item.paraphrase, "paraphrase": row["source"]})
+            candidate = {"reason": reason, "paraphrase": item.paraphrase}
+            candidate["parameters"] = json.dumps(told, sort_keys=True, ensure_ascii=False)
+            dropped = reason is not None and (None in reasons or number > 0)
+            made.append({**sentence, **candidate, "dropped": dropped})
     return pa.Table.from_pylist(made, MADE_ARROW)
 
 
 def _judge(source: str, items: Sequence[Candidate], method: Method) -> list[str | None]:
     """Returns the reason of each candidate that is not a pair, else None."""
-    texts = [item.paraphrase for item in items]
-    a = normalise_column(pa.array([source] * len(texts), pa.string()))
-    b = normalise_column(pa.array(texts, pa.string()))
+    a = normalise_column(pa.array([source] * len(items), pa.string()))
+    b = normalise_column(pa.array([item.paraphrase for item in items], pa.string()))
     codes = quarantine_reasons(*a, *b, method.min_characters, method.max_characters)
     found = np.array([None, *REASONS[:-1], COPIED], object)[codes]
     reasons, known = [], set()
     for item, unfit in zip(items, found, strict=True):
         reason = item.reason or unfit
-        text = None if reason else normalise(item.paraphrase or "")
-        reasons.append(REPEATED if text in known and text else reason)
-        known.add(text)
+        if reason is None and (text := normalise(item.paraphrase or "")) in known:
+            reason = REPEATED
+        elif reason is None:
+            known.add(text)
+        reasons.append(reason)
     return reasons

@@ -53,9 +53,9 @@ class Simplify(ThereAndBack):
     @property
     def directions_of_models(self) -> list[Direction]:
         return [
-            self.direction(self.model, CHINESE, self.through),
-            self.direction(self.simplifier, self.through, self.through, self.prefix),
-            self.direction(self.model, self.through, CHINESE),
+            Direction.of(self.model, CHINESE, self.through),
+            Direction.of(self.simplifier, self.through, self.through, self.prefix),
+            Direction.of(self.model, self.through, CHINESE),
         ]
 
     def check(self) -> None:
@@ -70,7 +70,7 @@ class Simplify(ThereAndBack):
         """Yields a candidate of each sentence."""
         made = [Translation(text, None) for text in sentences]
         for direction in self.directions_of_models:
-            made = direction.go_on(made, self.seed)
+            made = self.go_on(direction, made, self.seed)
         good = [row for row, item in enumerate(made) if item.reason is None]
         simpler = [made[row].text or "" for row in good]
         reasons = self.filter([sentences[row] for row in good], simpler)

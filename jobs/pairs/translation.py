@@ -22,7 +22,7 @@ from xxhash import xxh3_64_intdigest
 
 from gaixie.jobs.corpus.session import cores
 from gaixie.jobs.pairs.method import Candidate, Method
-from gaixie.jobs.pairs.pieces import on_executors, write_pieces
+from gaixie.jobs.pairs.pieces import write_pieces
 from gaixie.udfs import networks
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.meaning.pair_encoder import batches
@@ -88,84 +88,81 @@ class Translating(Method):
     """sentences of a piece: a killed job loses the pieces under way"""
 
     without_effect: ClassVar[set[str]] = {"device", "threads"}
+    reads: ClassVar[str] = "source"
+    """What the model gets: the sentence, or the foreign one that it belongs to."""
 
     @property
     def directions_of_models(self) -> list[Direction]:
         """Returns all translations that the method makes."""
         raise NotImplementedError
 
-    def direction(self, model: str, source: str, target: str, prefix: str = "") -> Direction:
-        """Returns a translation by a model, with languages in place of {source} and {target}."""
-        name = model.replace("{source}", source).replace("{target}", target)
-        return Direction(self, name, source, target, prefix)
-
-    def check(self) -> None:
-        for direction in self.directions_of_models:
-            direction.check()
-
-    def write(self, build: PairsBuild, fit: DataFrame, reads: str = "source") -> DataFrame:
-        """Lets the executors translate, a piece on each core; reads: see settle."""
-        share_models(build.spark.sparkContext, self.directions_of_models)
-        settled = on_executors(self.candidates, reads, self)
-        at_once = min(cores(build.spark), PIECES)
-        return write_pieces(build, fit, settled, self.piece_sentences, at_once)
-
     def candidates(self, sentences: Sequence[str]) -> Iterable[Candidate]:
         """Yields candidates of each sentence."""
         raise NotImplementedError
+
+    def check(self) -> None:
+        """Raises UserError if a model lacks a part or a language; loads no weights. Executors get a
+        model of an object store with Spark's files."""
+        for model, *languages, _ in self.directions_of_models:
+            try:
+                tokenizer, config = load_vocabulary(model)
+                for language in languages if config.model_type == "m2m_100" else ():
+                    language_token(tokenizer, model, language)
+            except (OSError, ValueError, ImportError) as error:
+                raise UserError(str(error)) from error
+
+    def make(self, build: PairsBuild, fit: DataFrame) -> DataFrame:
+        """Lets the executors translate, a piece on each core."""
+        share_models(build.spark.sparkContext, self.directions_of_models)
+        at_once = min(cores(build.spark), PIECES)
+        sentences = self.piece_sentences
+        return write_pieces(build, fit, self.candidates, sentences, at_once, self.reads)
 
     def digests(self) -> str:
         """Returns the names and digests of the models."""
         folders = (model_folder(direction.model) for direction in self.directions_of_models)
         return " ".join(dict.fromkeys(map(networks.model_signature, folders)))
 
+    def translate(self, way: Direction, texts: Sequence[str], seed: int) -> list[Translation]:
+        """Returns a translation of each text. Within one language, a text may stay unchanged.
+
+        Texts of like length share a batch. What is sampled depends on seed and batch.
+        """
+        translator = load_translator(way.model, self.device, self.precision, self.threads)
+        made = [Translation(None, TOO_MANY_TOKENS)] * len(texts)
+        ids = translator.token_ids([way.prefix + text for text in texts], way.source)
+        longest = min(self.max_tokens, translator.longest)
+        short = [row for row, tokens in enumerate(ids) if len(tokens) <= longest]
+        default = CPU_TOKENS if translator.device == "cpu" else GPU_TOKENS
+        size = (self.batch_tokens or default) // (1 if self.sample else self.beams)
+        for batch in batches([len(ids[row]) for row in short], size):
+            rows = [short[k] for k in batch]
+            first = xxh3_64_intdigest(f"{way.target} {texts[rows[0]]}".encode(), seed)
+            found = translator.generate([ids[row] for row in rows], self, way.target, first)
+            for row, (text, ended) in zip(rows, found, strict=True):
+                made[row] = judged(texts[row], text, ended, way.target, way.source == way.target)
+        return made
+
+    def go_on(self, way: Direction, made: Sequence[Translation], seed: int) -> list[Translation]:
+        """Translates those that no earlier translation has failed."""
+        good = [item.text or "" for item in made if item.reason is None]
+        translated = iter(self.translate(way, good, seed))
+        return [item if item.reason else next(translated) for item in made]
+
 
 class Direction(NamedTuple):
     """One of the translations that a sentence goes through. prefix: the model's instruction."""
 
-    settings: Translating
     model: str
     source: str
     target: str
     prefix: str = ""
 
-    def check(self) -> None:
-        """Raises UserError if the model lacks a part or a language; loads no weights. Executors get
-        a model of an object store with Spark's files."""
-        try:
-            tokenizer, config = load_vocabulary(self.model)
-            for language in (self.source, self.target) if config.model_type == "m2m_100" else ():
-                language_token(tokenizer, self.model, language)
-        except (OSError, ValueError, ImportError) as error:
-            raise UserError(str(error)) from error
-
-    def translate(self, texts: Sequence[str], seed: int) -> list[Translation]:
-        """Returns a translation of each text. Within one language, a text may stay unchanged.
-
-        Texts of like length share a batch. What is sampled depends on seed and batch.
-        """
-        settings = self.settings
-        given = settings.device, settings.precision, settings.threads
-        translator = load_translator(self.model, *given)
-        made = [Translation(None, TOO_MANY_TOKENS)] * len(texts)
-        ids = translator.token_ids([self.prefix + text for text in texts], self.source)
-        longest = min(settings.max_tokens, translator.longest)
-        short = [row for row, tokens in enumerate(ids) if len(tokens) <= longest]
-        default = CPU_TOKENS if translator.device == "cpu" else GPU_TOKENS
-        size = (settings.batch_tokens or default) // (1 if settings.sample else settings.beams)
-        for batch in batches([len(ids[row]) for row in short], size):
-            rows = [short[k] for k in batch]
-            first = xxh3_64_intdigest(f"{self.target} {texts[rows[0]]}".encode(), seed)
-            found = translator.generate([ids[row] for row in rows], settings, self.target, first)
-            for row, (text, ended) in zip(rows, found, strict=True):
-                made[row] = judged(texts[row], text, ended, self.target, self.source == self.target)
-        return made
-
-    def go_on(self, made: Sequence[Translation], seed: int) -> list[Translation]:
-        """Translates those that no earlier translation has failed."""
-        good = [item.text or "" for item in made if item.reason is None]
-        translated = iter(self.translate(good, seed))
-        return [item if item.reason else next(translated) for item in made]
+    @classmethod
+    def of(cls, model: str, source: str, target: str, prefix: str = "") -> Direction:
+        """Returns a translation by a model, with languages in place of {source} and {target}."""
+        name = model.replace("{source}", source).replace("{target}", target)
+        return cls(name, source, target, prefix)
 
 
 class Translator:

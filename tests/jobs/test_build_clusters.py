@@ -6,11 +6,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from built_pairs import manifest, table
-from pyspark.sql import Observation, SparkSession
+from pyspark.sql import SparkSession
 
 from gaixie.jobs.build_pairs import main
-from gaixie.jobs.corpus.accounts import observed
-from gaixie.jobs.pairs.clusters import clustering
+from gaixie.jobs.pairs.clusters import method
 from gaixie.udfs.command_line import UserError
 
 SETS = (
@@ -120,10 +119,10 @@ def test_order_partitions_and_a_killed_process_change_nothing(first, month, tmp_
 
     spark = SparkSession.getActiveSession()
     spark.conf.set("spark.sql.shuffle.partitions", "5")
-    monkeypatch.setattr(clustering, "set_shuffle_partitions", lambda *_: None)
+    monkeypatch.setattr(method, "set_shuffle_partitions", lambda *_: None)
     given = ("--max-pairs", "1")
     with monkeypatch.context() as patch:
-        patch.setattr(clustering, "reduce", killed)
+        patch.setattr(method, "reduce", killed)
         with pytest.raises(RuntimeError, match="killed"):
             run(month.sample(frac=1, random_state=1), tmp_path / "p", *given)
     assert any((tmp_path / "p/_work/linked").iterdir())
@@ -148,24 +147,12 @@ def test_nothing_to_pair(spark, tmp_path):
     assert len(table(output, "clusters")) == 0
 
 
-def test_a_published_cluster_is_linked_by_its_first_members(spark):
-    rows = [(node, f"{node:02}", "07") for node in range(9)] + [(20, "20", "20"), (21, "21", "20")]
-    members = spark.createDataFrame(rows, "node bigint, id string, cluster string")
-    first = clustering.first_members(members, 3).collect()
-    assert sorted((row.cluster, row.node) for row in first) == [
-        *(("07", node) for node in (0, 1, 7)),  # the centre, then the smallest
-        *(("20", node) for node in (20, 21)),
-    ]
-
-
 def test_a_sentence_has_so_many_keys(spark, monkeypatch):
-    monkeypatch.setattr(clustering, "KEYS", 3)
+    monkeypatch.setattr(method, "KEYS", 3)
     rows = [("g", "句", [key]) for key in range(5)] + [("h", "话", [1, 2]), ("g", "句", [4])]
     fit = spark.createDataFrame(rows, "group string, source string, keys array<bigint>")
-    left_out = Observation()
-    found = clustering.distinct_sentences(fit, None, left_out).collect()
+    found = method.distinct_sentences(fit, None).collect()
     assert {row.id: (row["keys"], row.copies) for row in found} == {
         "g": ([0, 1, 2], 5),
         "h": ([1, 2], 0),
     }
-    assert observed(left_out) == {"count": 2}

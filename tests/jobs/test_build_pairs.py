@@ -12,9 +12,8 @@ import pytest
 import yaml
 from built_pairs import manifest, table
 
-from gaixie.jobs.build_pairs import main
-from gaixie.jobs.pairs import versions as method_of_versions
-from gaixie.jobs.pairs.options import CONFIG, METHODS
+from gaixie.jobs.build_pairs import CONFIG, METHODS, main
+from gaixie.jobs.pairs.versions import Versions
 from gaixie.udfs.command_line import UserError
 
 COLUMNS = [
@@ -85,7 +84,7 @@ def test_versions_in_lists(made, groups):
     assert not (made / "_work").exists()
     row = rows.iloc[0]
     assert (row.origin, row.method, row.model, row.version) == ("parallel", "versions", None, None)
-    parameters = {"directions": "one", "max_pairs": None, "seed": 1, "min_characters": 15}
+    parameters = {"max_pairs": None, "seed": 1, "min_characters": 15}
     assert json.loads(row.parameters).items() >= parameters.items()
 
 
@@ -131,7 +130,7 @@ def corpus(examples) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["source", "human", "machine"])
 
 
-PARALLEL = {"repeated": 1, "identical": 1, "too_short": 1, "no_foreign": 1}
+PARALLEL = {"identical": 1, "too_short": 1, "no_foreign": 1}
 
 
 def test_parallel_of_a_table(spark, compiled, corpus, tmp_path):
@@ -147,7 +146,7 @@ def test_parallel_of_a_table(spark, compiled, corpus, tmp_path):
         (human, machine) for human, machine in corpus[["human", "machine"]][:5].to_numpy()
     }
     assert told.quarantine == PARALLEL | {"malformed": 1, "undecodable": 1}
-    assert (told.rows, told.read, told.used, told.pairs, told.groups) == (11, 11, 5, 5, 5)
+    assert (told.rows, told.read, told.used, told.pairs, told.groups) == (11, 11, 6, 6, 5)
     assert set(made.model) == {"opus-mt-en-zh"}
     assert set(made.version) == {"2020-07-17"}
     broken = quarantine(tmp_path / "p").set_index("reason").loc["undecodable"]
@@ -162,14 +161,14 @@ def test_parallel_of_files_of_lines(spark, corpus, tmp_path):
         path.parent.mkdir()
         path.write_text("".join(f"{text}\n" for text in corpus[name]), "utf-8")
         line += [f"--{name}", str(path.parent if name == "human" else path)]
-    assert main([*line, "--directions", "both", "--output", str(tmp_path / "p")]) == 0
+    assert main([*line, "--output", str(tmp_path / "p")]) == 0
     made, told = pairs(tmp_path / "p"), manifest(tmp_path / "p")
     one = [tuple(row) for row in corpus[["human", "machine"]][:5].to_numpy()]
-    assert {*zip(made.source, made.paraphrase, strict=True)} == {*one, *(p[::-1] for p in one)}
-    assert told.quarantine == {"repeated": 2, "identical": 1, "too_short": 1}
-    assert (told.read, told.used, told.pairs, told.groups) == (9, 5, 10, 5)
+    assert {*zip(made.source, made.paraphrase, strict=True)} == {*one}
+    assert told.quarantine == {"identical": 1, "too_short": 1}
+    assert (told.read, told.used, told.pairs, told.groups) == (9, 7, 7, 5)
     path.write_text("少了几行。\n", "utf-8")
-    with pytest.raises(UserError, match=r"news\[1\]\.machine: 1 lines"):
+    with pytest.raises(UserError, match=r"news\[1\]\.machine: expected"):
         main([*line, "--output", str(tmp_path / "q")])
     assert not (tmp_path / "q" / "manifest.json").exists()
 
@@ -183,15 +182,6 @@ def test_the_shipped_settings_are_the_defaults():
         given = {key: value for key, value in settings.items() if key in method.model_fields}
         shipped = sections["all"] | sections[name] | given
         assert method.model_validate(shipped) == method.model_validate(given), name
-
-
-def test_dry_run(spark, lists, tmp_path, capsys):
-    assert main(versions(lists, tmp_path / "p", "--dry-run")) == 0
-    said = capsys.readouterr().out
-    assert "18 pairs in 3 groups" in said
-    assert "1 in quarantine: alone" in said
-    assert "  -> " in said
-    assert not (tmp_path / "p").exists()
 
 
 def test_what_is_there_is_kept_but_for_what_a_killed_process_left(made, lists, tmp_path):
@@ -211,13 +201,10 @@ def test_what_is_there_is_kept_but_for_what_a_killed_process_left(made, lists, t
 
 
 def test_accounts_that_do_not_close(spark, lists, tmp_path, monkeypatch):
-    made = method_of_versions.make_groups
-
-    def lossy(*given):
-        return made(*given).where("reason IS NULL")
-
-    monkeypatch.setattr(method_of_versions, "make_groups", lossy)
-    with pytest.raises(RuntimeError, match="18 sentences read"):
+    make = Versions.make
+    lossy = lambda *given: make(*given).where("reason IS NULL")  # noqa: E731
+    monkeypatch.setattr(Versions, "make", lossy)
+    with pytest.raises(RuntimeError, match="18 items read"):
         main(versions(lists, tmp_path / "p"))
     assert not (tmp_path / "p" / "manifest.json").exists()
 

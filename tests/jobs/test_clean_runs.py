@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 
-import local_hdfs
 import pytest
 from manifests import release_manifest, run_manifest
 
@@ -17,13 +16,10 @@ RUNS = {"a": 40, "b": 30, "c": 20, "d": 1}
 """Age of each run, in days."""
 
 
-@pytest.fixture(params=["local", "hdfs", pytest.param("s3", marks=pytest.mark.s3)])
+@pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.s3)])
 def root(request, tmp_path, monkeypatch) -> str:
     """Returns a root with four runs; release 1.0 has run b."""
     root = str(tmp_path / "out")
-    if request.param == "hdfs":
-        local_hdfs.use()
-        root = f"hdfs://node{root}"
     if request.param == "s3":
         store = request.getfixturevalue("admin")
         root = f"s3a://{store.BUCKET}/retention/{tmp_path.name}"

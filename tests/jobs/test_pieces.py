@@ -10,10 +10,9 @@ import pytest
 from built_pairs import manifest, table
 from pyspark import cloudpickle
 
-from gaixie.jobs.build_pairs import main
+from gaixie.jobs.build_pairs import METHODS, main
 from gaixie.jobs.pairs.back_translation import BackTranslation
 from gaixie.jobs.pairs.method import Candidate
-from gaixie.jobs.pairs.options import METHODS
 from gaixie.udfs.command_line import UserError
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

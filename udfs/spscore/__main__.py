@@ -1,21 +1,19 @@
 """Compiles the kernels for this machine and prints the metric's signature.
 
     python -m gaixie.udfs.spscore
-    python -m gaixie.udfs.spscore --levels    for levels of processors, into the package
+    python -m gaixie.udfs.spscore --ship    into the package, for any x86-64 with AVX2
 
-Run it when you build an environment or an image, so that the first scoring starts at once. Use
---levels for an image that many machines run: it compiles for x86-64-v2, -v3 and -v4, as far as
-this machine supports them.
+Run it when you build an environment, so that the first scoring starts at once; use --ship for an
+image or an archive that many machines run.
 """
 
 import sys
 
 from gaixie.udfs.spscore import SPScore
-from gaixie.udfs.storage.cache import LOCATOR, source_digest
-from gaixie.udfs.storage.kernel_levels import compile_levels
+from gaixie.udfs.storage.cache import ship_kernels
 
-if "--levels" in sys.argv[1:]:
-    compile_levels(source_digest(), LOCATOR)
+if "--ship" in sys.argv[1:]:
+    ship_kernels()
 else:
     metric = SPScore.load()
     metric.explain("我昨天买了三本书。", "昨天我买的书有3本。")

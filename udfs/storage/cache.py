@@ -9,15 +9,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import stat
+import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from gaixie.udfs.command_line import say
-from gaixie.udfs.storage import kernel_levels
 
+SHIPPED = Path(__file__).parents[1] / "kernels"
+"""Kernels that came with the package, in an archive or an image; see ship_kernels."""
+LEVEL = {"CPU_NAME": "x86-64-v3", "CPU_FEATURES": ""}
+"""What they are compiled for: numba caches a kernel for one processor, but a cluster has many."""
 LOCATOR = "gaixie.udfs.storage.kernel_cache.ByModule"
 OF_KERNELS = (
     "text",
@@ -76,23 +82,39 @@ def keep_kernels() -> None:
 
     numba checks only the time stamp of a kernel's own file, so after an upgrade it would reuse a
     kernel that contains another file's old function. It also cannot cache kernels in a package that
-    is not writable. If the package ships kernels for a level that this processor reaches, the
-    folder starts with them. NUMBA_CACHE_DIR and NUMBA_CPU_NAME take precedence if set.
+    is not writable. If the package ships kernels and this processor can run them, the folder starts
+    with them. NUMBA_CACHE_DIR and NUMBA_CPU_NAME take precedence if set.
     """
-    get = os.environ.get
-    if get("NUMBA_CACHE_DIR"):
+    if os.environ.get("NUMBA_CACHE_DIR"):
         return
-    name = f"kernels-{source_digest()}"
-    level = None if get("NUMBA_CPU_NAME") else kernel_levels.shipped(name)
-    folder = cache_folder() / (f"{name}-{level}" if level else name)
-    settings: dict[str, str] = {}
-    if level and kernel_levels.copy(name, level, folder):
-        settings = {"CPU_NAME": level, "CPU_FEATURES": ""}
+    folder, settings = cache_folder() / f"kernels-{source_digest()}", dict[str, str]()
+    shipped = SHIPPED / folder.name
+    if shipped.is_dir() and not os.environ.get("NUMBA_CPU_NAME") and _runs_shipped():
+        folder = folder.with_name(f"{folder.name}-{LEVEL['CPU_NAME']}")
+        if not folder.is_dir():
+            with suppress(OSError), tempfile.TemporaryDirectory(dir=folder.parent) as work:
+                shutil.copytree(shipped, Path(work, "kernels")).rename(folder)
+        settings |= LEVEL
     settings |= {"CACHE_DIR": str(folder), "CACHE_LOCATOR_CLASSES": LOCATOR}
     os.environ |= {f"NUMBA_{key}": value for key, value in settings.items()}
     if "numba" in sys.modules:  # it read the variables when it was imported
         for key, value in settings.items():
             setattr(sys.modules["numba"].config, key, value)
+
+
+def _runs_shipped() -> bool:
+    with suppress(OSError):
+        return " avx2 " in Path("/proc/cpuinfo").read_text("utf-8")
+    return False
+
+
+def ship_kernels() -> None:
+    """Compiles the kernels for LEVEL into the package, in a process of its own."""
+    shutil.rmtree(SHIPPED, ignore_errors=True)
+    folder = SHIPPED / f"kernels-{source_digest()}"
+    settings = LEVEL | {"CACHE_DIR": str(folder), "CACHE_LOCATOR_CLASSES": LOCATOR}
+    environment = os.environ | {f"NUMBA_{key}": value for key, value in settings.items()}
+    subprocess.run([sys.executable, "-m", "gaixie.udfs.spscore"], env=environment, check=True)
 
 
 def source_digest() -> str:

@@ -1,8 +1,8 @@
 """Defines the manifests of runs, pairs and releases: jobs write them last, readers read them first.
 
 A run is ROOT/runs/RUN_ID, a release ROOT/releases/VERSION. Neither exists for readers without its
-manifest.json, and neither do the pairs of jobs/build_pairs.py. docs/*-manifest.schema.json define
-the same for other languages; `python -m gaixie.udfs.storage.manifest docs` writes them.
+manifest.json, and neither do the pairs of jobs/build_pairs.py. `RunManifest.model_json_schema()` and
+its like give the JSON Schema.
 
 A manifest states the version of its format; without one, it has version 1. Readers ignore unknown
 keys, so a key may be added within a version. Any other change needs a new version.
@@ -11,8 +11,6 @@ keys, so a key may be added within a version. Any other change needs a new versi
 from __future__ import annotations
 
 import re
-import sys
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -329,23 +327,3 @@ def _validated(uri: str, values: Any, model: type[M]) -> M:
         key = ".".join(map(str, first["loc"]))
         fault = f"no '{key}' in it" if first["type"] == "missing" else f"{key}: {first['msg']}"
         raise ManifestError(f"{uri}: not the manifest of a run or release: {fault}") from None
-
-
-# The schemas
-
-SCHEMAS: dict[str, type[BaseModel]] = {
-    "run-manifest.schema.json": RunManifest,
-    "pairs-manifest.schema.json": PairsManifest,
-    "release-manifest.schema.json": ReleaseManifest,
-}
-
-
-def schema_of(model: type[BaseModel]) -> str:
-    """Returns the JSON Schema (draft 2020-12) of a manifest."""
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    return storage.to_json(schema | model.model_json_schema())
-
-
-if __name__ == "__main__":
-    for file, manifest in SCHEMAS.items():
-        Path(sys.argv[1], file).write_text(schema_of(manifest), encoding="utf-8")

@@ -53,12 +53,8 @@ class Progress:
         """Adds to the count that is done."""
         self.update(self.done + count)
 
-    def update(self, done: float, detail: str = "", left: float | None = None) -> None:
-        """Sets how much is done by now.
-
-        detail: replaces the count and its rate. left: seconds left, if they do not follow from
-        the count.
-        """
+    def update(self, done: float, detail: str = "") -> None:
+        """Sets how much is done by now. detail: replaces the count and its rate."""
         self.done, now = done, time.monotonic()
         rate = (done - self._from) / max(now - self._started, 1e-9)
         if not detail:
@@ -67,8 +63,7 @@ class Progress:
         self._bar.update(self._task, completed=done, detail=detail)
         if self._bar.disable and now - self._line_at >= LINE_SECONDS:
             self._line_at = now
-            if left is None and self.total and rate:
-                left = (self.total - done) / rate
+            left = (self.total - done) / rate if self.total and rate else None
             estimate = "" if left is None else f", {left:,.0f} s left"
             self._console.print(f"{self.title}: {detail}{estimate}", markup=False)
 

@@ -1,13 +1,16 @@
-"""Loads the settings of a job or a training run from a YAML file, which the command line overrides.
+"""Settings: a pydantic model, a YAML file that fills it, and options of a command line that override
+the file. An option has the name, the type and the help of its field.
 
 Settings are checked before work starts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from argparse import ArgumentParser, Namespace, _ArgumentGroup
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -108,3 +111,89 @@ def _assign(values: dict[Any, Any], assignment: str) -> None:
         values[last] = yaml.safe_load(text)
     except yaml.YAMLError:
         raise ValueError(f"--set {assignment}: the value is not YAML") from None
+
+
+# Options
+
+
+def add_options(
+    parser: ArgumentParser | _ArgumentGroup,
+    model: type[BaseModel],
+    *fields: str,
+    positional: Collection[str] = (),
+    leave_out: Collection[str] = (),
+    within: str = "",
+) -> None:
+    """Adds an option for each of these fields of a model; without fields, for all, and one without
+    a default is required.
+
+    A field's docstring is its help, its title the metavar. A tuple takes several values, the option
+    of a list may be repeated. within: prefix of the names in the parsed arguments, such as
+    ``csv.``. Values stay text, which the model checks; an option that is not given is None.
+    """
+    for name in fields or [name for name in model.model_fields if name not in leave_out]:
+        info = model.model_fields[name]
+        kinds = _kinds(info.annotation)
+        items = [item for kind in kinds for item in _items(kind)]
+        default = info.get_default(call_default_factory=True, validated_data={})
+        shown = not info.is_required() and default not in (None, False, "", [], ())
+        text = " ".join((info.description or "").split()).removesuffix(".")
+        given: dict[str, Any] = {"help": text.replace("%", "%%") + f" ({default})" * shown}
+        if any(get_origin(kind) is Literal for kind in kinds):
+            given["choices"] = [value for kind in kinds for value in get_args(kind)]
+        elif bool in kinds:
+            given |= {"action": "store_const", "const": True}
+        else:
+            number = {int, float} & {*kinds, *items}
+            given["metavar"] = info.title or ("N" if number else "TEXT")
+            if items:
+                is_list = any(get_origin(kind) is list for kind in kinds)
+                given |= {"action": "append"} if is_list else {"nargs": "+"}
+        if name in positional:
+            parser.add_argument(within + name, **given | {"metavar": info.title or name.upper()})
+        else:
+            required = not fields and info.is_required()
+            parser.add_argument(_option(name), dest=within + name, required=required, **given)
+
+
+def add_config(parser: ArgumentParser | _ArgumentGroup, path: object, shown: str) -> None:
+    """Adds --config and --set. path: of the shipped settings; shown: their name in the help."""
+    parser.add_argument("--config", metavar="YAML", default=str(path), help=f"default {shown}")
+    text = "override any setting of the config"
+    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help=text)
+
+
+def options_of(model: type[Model], args: Namespace, **values: Any) -> Model:
+    """Makes settings from the parsed command line and further values.
+
+    Raises ValueError, in one line that names the option.
+    """
+    given = {name: getattr(args, name, None) for name in model.model_fields}
+    given = {name: value for name, value in given.items() if value is not None}
+    try:
+        return model(**given | values)
+    except ValidationError as error:
+        name, _, fault = first_fault(error).partition(": ")
+        at_one = error.errors()[0]["loc"]
+        raise ValueError(f"{_option(name)}: {fault}" if at_one else fault) from None
+
+
+def _option(name: str) -> str:
+    """Returns the option of a field, which may be an item of it, such as runs.1."""
+    return f"--{name.partition('.')[0].replace('_', '-')}"
+
+
+def _kinds(annotation: Any) -> list[Any]:
+    """Returns the types that a field may have; None is not one."""
+    if get_origin(annotation) in (Union, UnionType):
+        return [kind for part in get_args(annotation) for kind in _kinds(part)]
+    if get_origin(annotation) is Annotated:
+        return _kinds(get_args(annotation)[0])
+    return [] if annotation is type(None) else [annotation]
+
+
+def _items(kind: Any) -> list[Any]:
+    """Returns the types of the items if a type is a list or tuple."""
+    if get_origin(kind) not in (list, tuple):
+        return []
+    return [item for part in get_args(kind) if part is not ... for item in _kinds(part)]

@@ -1,7 +1,7 @@
 """Reads and writes files by URI, for jobs and training: manifests, releases, checkpoints.
 
 A URI is a local path, file://, s3:// or s3a:// (both mean the same), or one of a store that another
-fsspec package supports (stores.py). Credentials come only from the environment's default chain
+fsspec package supports (PACKAGES). Credentials come only from the environment's default chain
 (variables, profile, role); the endpoint of an S3 server comes from AWS_ENDPOINT_URL_S3 or
 AWS_ENDPOINT_URL.
 
@@ -12,34 +12,34 @@ line that names the URI and what to fix (storage_errors.py). fsspec and s3fs do 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import json
 import os
 import secrets
 import shutil
-import time
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from http.client import HTTPException
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, cast
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from fsspec.spec import AbstractBufferedFile
 
-from gaixie.udfs.storage import stores
-from gaixie.udfs.storage.storage_errors import explained, refused
-from gaixie.udfs.storage.stores import ATTEMPTS, READ_SECONDS
+from gaixie.udfs.storage.storage_errors import explained
 
+PACKAGES = {"gs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs"}
+"""Schemes of stores other than S3, and the packages that support them."""
+ATTEMPTS = 5
+CONNECT_SECONDS = 5
+READ_SECONDS = 60
 BLOCK_BYTES = 8 * 2**20
 """Bytes that a read from a store fetches ahead."""
-DELETED_AT_ONCE = 1000  # the most that S3 takes in one request
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,6 @@ class File:
     size: int
     """Bytes."""
     modified: datetime
-
-
-@dataclass(frozen=True)
-class Upload:
-    """An unfinished multipart upload: it takes space and appears in no listing."""
-
-    uri: str
-    upload_id: str
-    started: datetime
 
 
 def join(uri: str, *parts: str) -> str:
@@ -118,57 +109,33 @@ def children(uri: str) -> list[str]:
     return sorted({name for name in below if name})
 
 
-class _Linked(io.RawIOBase):
+class _Linked(AbstractBufferedFile):
     """A file behind a link of link_to, read in ranges."""
 
     def __init__(self, link: str):
-        self._link, self._place = link, 0
-        self._size: int | None = None
+        answer = self._get(link, 0, 1)
+        size = int(answer.headers.get("Content-Range", "/0").rpartition("/")[2])
+        super().__init__(None, link, block_size=BLOCK_BYTES, size=size)
 
-    def readable(self) -> bool:
-        return True
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        return self._get(self.path, start, end).data
 
-    def seekable(self) -> bool:
-        return True
+    @staticmethod
+    def _get(link: str, start: int, end: int) -> Any:
+        answer = _http().request("GET", link, headers={"Range": f"bytes={start}-{end - 1}"})
+        if answer.status not in (200, 206, 416):  # 416: the file is empty
+            raise OSError(f"the store answers {answer.status} {answer.reason}")
+        return answer
 
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        if whence == os.SEEK_END:
-            if self._size is None:
-                self._read(0, 0)
-            offset += self._size or 0
-        self._place = offset + (self._place if whence == os.SEEK_CUR else 0)
-        return self._place
 
-    def tell(self) -> int:
-        return self._place
+@cache
+def _http() -> Any:
+    """Returns what asks again if a store is busy, or an answer breaks off."""
+    from urllib3 import PoolManager, Retry
 
-    def readinto(self, buffer: Any) -> int:
-        if self._size is not None and self._place >= self._size:
-            return 0
-        data = self._read(self._place, self._place + max(len(buffer), 1) - 1)
-        buffer[: len(data)] = data
-        self._place += len(data)
-        return len(data)
-
-    def _read(self, first: int, last: int) -> bytes:
-        """Returns the bytes between two places, both included; asks again if the answer breaks."""
-        request = Request(self._link, headers={"Range": f"bytes={first}-{last}"})
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                with urlopen(request, timeout=READ_SECONDS) as answer:
-                    self._size = int(answer.headers["Content-Range"].rpartition("/")[2])
-                    return answer.read()
-            except HTTPError as error:
-                if error.code == 416:  # the file is empty, or ends before
-                    self._size = self._size or 0
-                    return b""
-                if error.code < 500 or attempt == ATTEMPTS:
-                    raise OSError(f"the store answers {error.code} {error.reason}") from None
-            except (OSError, HTTPException):
-                if attempt == ATTEMPTS:
-                    raise
-            time.sleep(attempt)
-        raise AssertionError
+    codes = 500, 502, 503, 504
+    retries = Retry(ATTEMPTS, backoff_factor=0.2, status_forcelist=codes, raise_on_status=False)
+    return PoolManager(retries=retries, timeout=READ_SECONDS)
 
 
 @contextmanager
@@ -178,39 +145,23 @@ def open_file(uri: str, mode: str = "rb", link: str = "") -> Iterator[BinaryIO]:
     A written file appears when the block ends, and not at all if the block raises. link: of
     link_to, through which a process without credentials reads the file.
     """
-    if link.startswith(("http:", "https:")):
-        with explained(uri):
-            yield cast(BinaryIO, io.BufferedReader(_Linked(link), BLOCK_BYTES))
-        return
-    if mode not in ("rb", "wb"):
-        raise ValueError(f"mode must be 'rb' or 'wb', not '{mode}'")
     if mode == "wb" and not _in_store(uri):
         with _replacing(uri, os.replace) as file:
             yield file
         return
     system, root = filesystem(uri)
-    if mode == "wb" and stores.is_other(uri):
-        with explained(uri, local=False), stores.putting(uri, system, root) as file:
-            yield file
+    if mode == "wb":
+        with tempfile.NamedTemporaryFile() as beside:
+            yield cast(BinaryIO, beside)
+            beside.flush()
+            with explained(uri):
+                system.put_file(beside.name, root)
         return
-    options = {"block_size": BLOCK_BYTES, "cache_type": "readahead"}
+    options = {"block_size": BLOCK_BYTES, "cache_type": "readahead"} if _is_s3(uri) else {}
     with explained(uri):
-        if mode == "rb":
-            file = system.open(root, mode, **options if _is_s3(uri) else {})
-        else:
-            file = system.open(root, mode, autocommit=False)
-    with explained(uri, local=False):
-        if mode == "rb":
-            with file:
-                yield file
-            return
-        try:
-            yield file
-            file.close()
-            file.commit()
-        except BaseException:
-            file.closed or file.discard()
-            raise
+        opened = _Linked(link) if link.startswith("http") else system.open(root, mode, **options)
+    with explained(uri, local=False), opened:
+        yield opened
 
 
 def read_bytes(uri: str) -> bytes:
@@ -236,14 +187,7 @@ def to_json(value: Any) -> str:
 
 def write(uri: str, content: bytes | str) -> None:
     """Writes a whole file, replacing any file there."""
-    data = content.encode() if isinstance(content, str) else content
-    if not _is_s3(uri):
-        with open_file(uri, "wb") as file:
-            file.write(data)
-        return
-    system, root = filesystem(uri)
-    with explained(uri):
-        system.pipe_file(root, data)
+    _put(uri, content, os.replace, "overwrite")
 
 
 def write_json(uri: str, value: Any) -> None:
@@ -259,41 +203,30 @@ def write_table(uri: str, table: pa.Table) -> None:
 def create(uri: str, content: bytes | str) -> None:
     """Writes a whole file if there is none; of several concurrent calls, exactly one succeeds.
 
-    Raises FileExistsError in the others. On a file system a hard link decides; in a store,
-    ``If-None-Match: *``, which the store must support (AWS, MinIO, SeaweedFS and Ceph do).
+    Raises FileExistsError in the others. On a file system a hard link decides; in a store, a
+    conditional request (``If-None-Match: *``), which the store must support: AWS, MinIO, SeaweedFS
+    and Ceph do.
     """
-    data = content.encode() if isinstance(content, str) else content
+    try:
+        _put(uri, content, os.link, "create")
+    except FileExistsError:
+        # If an answer is lost, the client asks again and finds its own file.
+        if not _in_store(uri) or read_bytes(uri) != _encoded(content):
+            raise
+
+
+def _encoded(content: bytes | str) -> bytes:
+    return content.encode() if isinstance(content, str) else content
+
+
+def _put(uri: str, content: bytes | str, publish: Callable[[Path, Path], None], mode: str) -> None:
     if not _in_store(uri):
-        with _replacing(uri, os.link) as file:
-            file.write(data)
+        with _replacing(uri, publish) as file:
+            file.write(_encoded(content))
         return
     system, root = filesystem(uri)
-    if stores.is_other(uri):
-        with explained(uri):
-            system.makedirs(os.path.dirname(root), exist_ok=True)
-            system.pipe_file(root, data, mode="create")
-        return
-    bucket, key = _bucket_and_key(uri)
-    token = secrets.token_hex(8)
-    request = {"Bucket": bucket, "Key": key, "Body": data, "Metadata": {"created-by": token}}
     with explained(uri):
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                system.call_s3("put_object", **request, IfNoneMatch="*")
-                return
-            except OSError as error:
-                answer = getattr(error.__cause__, "response", {})
-                code = answer.get("Error", {}).get("Code")
-                if code == "ConditionalRequestConflict" and attempt < ATTEMPTS:
-                    time.sleep(0.2 * attempt)  # another request for this key was under way
-                    continue
-                if code not in ("PreconditionFailed", "412"):
-                    raise
-                # If an answer is lost, s3fs asks again and finds its own object.
-                there = system.call_s3("head_object", Bucket=bucket, Key=key)
-                if there["Metadata"].get("created-by") != token:
-                    raise
-                return
+        system.pipe_file(root, _encoded(content), mode=mode)
 
 
 def delete(uri: str) -> None:
@@ -307,42 +240,21 @@ def delete(uri: str) -> None:
                 path.unlink(missing_ok=True)
         return
     system, root = filesystem(uri)
-    if stores.is_other(uri):
-        with explained(uri):
-            if system.exists(root):
-                system.rm(root, recursive=True)
-        return
-    bucket, key = _bucket_and_key(uri)
-    if not key:
+    if not root.partition("/")[2]:
         raise OSError(f"{uri}: refusing to delete a whole bucket")
-    keys = [name.partition("://")[2].partition("/")[2] for name, _ in _entries(uri)]
+    before = {name for name, _ in _entries(uri)}
     with explained(uri):
-        for start in range(0, len(keys), DELETED_AT_ONCE):
-            objects = [{"Key": key} for key in keys[start : start + DELETED_AT_ONCE]]
-            # s3fs's own rm skips objects that the store refuses to delete.
-            answer = system.call_s3(
-                "delete_objects", Bucket=bucket, Delete={"Objects": objects, "Quiet": True}
-            )
-            for error in answer.get("Errors", ()):
-                raise refused(uri, error, "DeleteObjects")
+        if before:
+            system.rm(root, recursive=True)
+    # s3fs says nothing of objects that the store refuses to delete.
+    if left := before & {name for name, _ in _entries(uri)}:
+        raise PermissionError(f"{uri}: access denied: {len(left)} files cannot be deleted")
 
 
 def copy(source: str, target: str) -> None:
     """Copies one file, also between a file system and a store."""
-    direct = _is_s3(target) and (
-        _is_s3(source) or (not _in_store(source) and _path(source).is_file())
-    )
-    if not direct:
-        with open_file(source) as reader, open_file(target, "wb") as writer:
-            shutil.copyfileobj(reader, writer, BLOCK_BYTES)
-        return
-    system, path = filesystem(target)
-    if _in_store(source):
-        with explained(source):
-            system.cp_file(filesystem(source)[1], path)
-    else:
-        with explained(target):
-            system.put_file(str(_path(source)), path)
+    with open_file(source) as reader, open_file(target, "wb") as writer:
+        shutil.copyfileobj(reader, writer, BLOCK_BYTES)
 
 
 def sha256(uri: str, link: str = "") -> str:
@@ -352,47 +264,48 @@ def sha256(uri: str, link: str = "") -> str:
         return hashlib.file_digest(cast(io.BufferedReader, file), "sha256").hexdigest()
 
 
-def uploads(uri: str) -> list[Upload]:
-    """Lists unfinished multipart uploads to S3 under a folder."""
-    if not _is_s3(uri):
-        return []
-    system, _ = filesystem(uri)
-    bucket, key = _bucket_and_key(uri)
-    scheme, begun, request = uri.partition("://")[0], [], {"Bucket": bucket, "Prefix": key}
-    with explained(uri):
-        while True:
-            page = system.call_s3("list_multipart_uploads", **request)
-            for entry in page.get("Uploads", ()):
-                if not key or f"{entry['Key']}/".startswith(f"{key}/"):
-                    name = f"{scheme}://{bucket}/{entry['Key']}"
-                    begun.append(Upload(name, entry["UploadId"], entry["Initiated"]))
-            if not page.get("IsTruncated"):
-                break
-            request |= {
-                "KeyMarker": page["NextKeyMarker"],
-                "UploadIdMarker": page["NextUploadIdMarker"],
-            }
-    return sorted(begun, key=lambda upload: (upload.uri, upload.upload_id))
-
-
-def abort_upload(upload: Upload) -> None:
-    """Frees the space of a multipart upload; it is no error if the upload has ended meanwhile."""
-    system, _ = filesystem(upload.uri)
-    bucket, key = _bucket_and_key(upload.uri)
-    with explained(upload.uri), contextlib.suppress(FileNotFoundError):
-        system.abort_mpu(bucket, key, upload.upload_id)
-
-
 def filesystem(uri: str) -> tuple[Any, str]:
-    """Returns (fsspec file system without cached listings, absolute path in it)."""
+    """Returns (fsspec file system without cached listings, absolute path in it).
+
+    Raises OSError if the package of a store is missing or finds no credentials.
+    """
     if not _in_store(uri):
         from fsspec.implementations.local import LocalFileSystem
 
         return LocalFileSystem(), str(_path(uri).absolute())
-    if stores.is_other(uri):
-        return stores.other_filesystem(uri)
-    bucket, key = _bucket_and_key(uri)
-    return stores.s3_filesystem(), f"{bucket}/{key}"
+    if _is_s3(uri):
+        variables = sorted(item for item in os.environ.items() if item[0].startswith("AWS_"))
+        bucket, _, key = uri.partition("://")[2].partition("/")
+        if not bucket:
+            raise OSError(f"{uri}: names no bucket, expected s3://bucket/…")
+        return _s3(os.getpid(), *variables), f"{bucket}/{key.strip('/')}"
+    from fsspec.core import url_to_fs
+
+    try:
+        return url_to_fs(uri, use_listings_cache=False)
+    except ImportError:
+        package = PACKAGES[uri.partition("://")[0]]
+        raise OSError(f"{uri}: needs a package that is missing: pip install {package}") from None
+    except (OSError, ValueError) as error:
+        raise OSError(f"{uri}: {str(error).splitlines()[0]}") from None
+
+
+@lru_cache(maxsize=8)
+def _s3(*process_and_environment: Any) -> Any:
+    """Returns the file system of S3, one for each process and set of variables."""
+    from s3fs import S3FileSystem
+
+    has_endpoint = any(map(os.environ.get, ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")))
+    settings = {
+        "signature_version": "s3v4",  # for links too: some stores accept no other
+        "connect_timeout": CONNECT_SECONDS,
+        "read_timeout": READ_SECONDS,
+        "retries": {"mode": "standard", "total_max_attempts": ATTEMPTS},
+        "s3": {"addressing_style": "path" if has_endpoint else "auto"},
+        "max_pool_connections": 32,
+    }
+    options = {"config_kwargs": settings, "use_listings_cache": False}
+    return S3FileSystem(**options, skip_instance_cache=True)
 
 
 def arrow_filesystem(uri: str) -> tuple[Any, str]:
@@ -408,8 +321,8 @@ def arrow_filesystem(uri: str) -> tuple[Any, str]:
 
 def _in_store(uri: str) -> bool:
     scheme, colon, _ = uri.partition("://")
-    if colon and scheme != "file" and not (_is_s3(uri) or stores.is_other(uri)):
-        known = ", ".join(f"{name}://" for name in ("file", "s3", "s3a", *stores.PACKAGES))
+    if colon and scheme not in ("file", "s3", "s3a", *PACKAGES):
+        known = ", ".join(f"{name}://" for name in ("file", "s3", "s3a", *PACKAGES))
         raise OSError(f"{uri}: unknown scheme, expected a path or {known}")
     return bool(colon) and scheme != "file"
 
@@ -423,13 +336,6 @@ def _path(uri: str) -> Path:
         if uri.startswith(prefix):
             return Path(uri.removeprefix(prefix))
     return Path(uri)
-
-
-def _bucket_and_key(uri: str) -> tuple[str, str]:
-    bucket, _, key = uri.partition("://")[2].partition("/")
-    if not bucket:
-        raise OSError(f"{uri}: names no bucket, expected s3://bucket/…")
-    return bucket, key.strip("/")
 
 
 def _modified(entry: dict[str, Any]) -> datetime:

@@ -8,17 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-WRONG_CREDENTIALS = {
-    "InvalidAccessKeyId",
-    "SignatureDoesNotMatch",
-    "ExpiredToken",
-    "InvalidToken",
-    "InvalidClientTokenId",
-    "AuthorizationHeaderMalformed",
-    "RequestTimeTooSkewed",
+CREDENTIALS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+
+ANSWERS: dict[tuple[str, ...], tuple[type[OSError], str]] = {
+    ("NoSuchBucket",): (FileNotFoundError, "no such bucket; create it, or fix the name"),
+    ("NoSuchKey", "NotFound", "404"): (FileNotFoundError, "no such object"),
+    ("PreconditionFailed", "ConditionalRequestConflict", "412"): (
+        FileExistsError,
+        "is already there",
+    ),
+    (
+        *("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"),
+        *("InvalidClientTokenId", "AuthorizationHeaderMalformed", "RequestTimeTooSkewed"),
+    ): (
+        PermissionError,
+        f"the store does not accept the credentials; check {CREDENTIALS}, or the profile or role "
+        "in use",
+    ),
+    ("AccessDenied", "AllAccessDisabled", "Forbidden", "403"): (
+        PermissionError,
+        "access denied; check the credentials in use and what they may do there",
+    ),
 }
+"""What the codes of S3's answers mean."""
 
 
 @contextmanager
@@ -32,72 +45,46 @@ def explained(uri: str, local: bool = True) -> Iterator[None]:
     except Exception as error:
         cause = error.__cause__ if isinstance(error, OSError) and error.__cause__ else error
         package = type(cause).__module__.partition(".")[0]
-        if package in ("botocore", "aiobotocore", "aiohttp"):
+        if package in ("botocore", "aiobotocore", "aiohttp", "urllib3"):
             raise _store_error(uri, cause) from None
-        if package in ("azure", "gcsfs", "google"):  # errors of other stores
-            kind = (
-                type(error) if isinstance(error, FileNotFoundError | FileExistsError) else OSError
-            )
-            raise kind(f"{uri}: {str(cause).splitlines()[0]}") from None
         ours = str(error).startswith(f"{uri}: ")
-        if local and isinstance(error, OSError) and not ours:
-            raise _file_error(uri, error) from None
+        if package in ("azure", "gcsfs", "google") or (
+            local and isinstance(error, OSError) and not ours
+        ):
+            raise _other_error(uri, error, cause) from None
         raise
 
 
-def refused(uri: str, error: dict[str, Any], operation: str) -> OSError:
-    """Returns the exception for one of the errors in the answer to a bulk request."""
-    from botocore.exceptions import ClientError
-
-    return _store_error(uri, ClientError({"Error": error}, operation))
-
-
-def _file_error(uri: str, error: OSError) -> OSError:
+def _other_error(uri: str, error: Exception, cause: BaseException) -> OSError:
     if isinstance(error, FileNotFoundError):
         return FileNotFoundError(f"{uri}: no such file or folder")
     if isinstance(error, FileExistsError):
         return FileExistsError(f"{uri}: is already there")
-    return type(error)(f"{uri}: {(error.strerror or str(error)).splitlines()[0]}")
+    said = getattr(cause, "strerror", None) or str(cause)
+    kind = type(error) if isinstance(error, OSError) else OSError
+    return kind(f"{uri}: {said.splitlines()[0]}")
 
 
 def _store_error(uri: str, error: BaseException) -> OSError:
     from botocore import exceptions as boto
 
-    first_line = (str(error).splitlines() or [""])[0]
+    said = (str(error).splitlines() or [""])[0]
     if isinstance(error, boto.ClientError):
-        details = error.response.get("Error", {})
-        code, message = str(details.get("Code", "")), details.get("Message", "")
-        if code == "NoSuchBucket":
-            return FileNotFoundError(f"{uri}: no such bucket; create it, or fix the name")
-        if code in ("NoSuchKey", "NoSuchUpload", "NotFound", "404"):
-            return FileNotFoundError(f"{uri}: no such object")
-        if code in ("PreconditionFailed", "ConditionalRequestConflict", "412"):
-            return FileExistsError(f"{uri}: is already there")
-        if code in WRONG_CREDENTIALS:
-            return PermissionError(
-                f"{uri}: the store does not accept the credentials ({code}); check "
-                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the profile or role in use"
-            )
-        if code in ("AccessDenied", "AllAccessDisabled", "Forbidden", "403"):
-            return PermissionError(
-                f"{uri}: access denied ({error.operation_name}); check the credentials in use "
-                "and what they may do there"
-            )
-        return OSError(f"{uri}: {code}: {(message.splitlines() or [first_line])[0]}")
-    credentials = (
-        boto.NoCredentialsError,
-        boto.PartialCredentialsError,
-        boto.CredentialRetrievalError,
-    )
-    if isinstance(error, (*credentials, boto.ProfileNotFound, boto.SSOError)):
+        answer = error.response.get("Error", {})
+        code = str(answer.get("Code", ""))
+        for codes, (kind, meaning) in ANSWERS.items():
+            if code in codes:
+                told = f" ({code}, {error.operation_name})" if kind is PermissionError else ""
+                return kind(f"{uri}: {meaning}{told}")
+        return OSError(f"{uri}: {code}: {(answer.get('Message', '').splitlines() or [said])[0]}")
+    missing = boto.NoCredentialsError, boto.PartialCredentialsError, boto.CredentialRetrievalError
+    if isinstance(error, (*missing, boto.ProfileNotFound, boto.SSOError)):
         return PermissionError(
-            f"{uri}: no credentials ({first_line}); set AWS_ACCESS_KEY_ID and "
-            "AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or run under a role"
+            f"{uri}: no credentials ({said}); set {CREDENTIALS}, AWS_PROFILE, or run under a role"
         )
-    broken_off = type(error).__module__.startswith("aiohttp")
+    broken_off = type(error).__module__.startswith(("aiohttp", "urllib3"))
     if broken_off or isinstance(error, boto.ConnectionError | boto.HTTPClientError):
         return ConnectionError(
-            f"{uri}: the store cannot be reached ({first_line}); check AWS_ENDPOINT_URL_S3 "
-            "and the network"
+            f"{uri}: the store cannot be reached ({said}); check AWS_ENDPOINT_URL_S3 and the network"
         )
-    return OSError(f"{uri}: {first_line}")
+    return OSError(f"{uri}: {said}")

@@ -13,9 +13,10 @@ import io
 import lzma
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, cast
 
 import pyarrow as pa
@@ -44,7 +45,14 @@ KINDS = {
 }
 """Endings of the file names of each kind of table."""
 
-COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".lz4": "lz4"}
+COMPRESSED: dict[str, Callable[[Any], Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zst": lambda file: pa.CompressedInputStream(pa.PythonFile(file), "zstd"),
+    ".lz4": lambda file: pa.CompressedInputStream(pa.PythonFile(file), "lz4"),
+}
+"""What opens a compressed file, by the ending of its name."""
 
 MALFORMED_LINE = "malformed_line"
 """Column that holds a record that could not be split into columns."""
@@ -139,14 +147,9 @@ def opened(name: str, link: str = "") -> Iterator[io.BufferedReader]:
 
 
 def _decompressed(name: str, file: Any) -> Any:
-    if name.endswith(".gz"):
-        return gzip.open(file)
-    if name.endswith(".bz2"):
-        return bz2.open(file)
-    if name.endswith(".xz"):
-        return lzma.open(file)
-    if name.endswith((".zst", ".lz4")):
-        return pa.CompressedInputStream(pa.PythonFile(file), COMPRESSED[name[-4:]])
+    for ending, open_it in COMPRESSED.items():
+        if name.endswith(ending):
+            return open_it(file)
     return file
 
 
@@ -160,6 +163,7 @@ class TextTable:
         if head.startswith(b"PK\3\4") and form.kind != "xlsx":
             raise TableError(f"{name}: a ZIP archive or an Excel workbook, not {form.kind}")
         self.form, self._file, self._texts = _resolved(form, head), file, texts
+        self._file_name = name
         self._head, self.names = head, [*(form.names or ())]
         self._named = len(self.names)
         self.open_quotes = False
@@ -186,6 +190,34 @@ class TextTable:
             for record in table.records(len(self.names), self._named):
                 yield record
                 self.open_quotes = table.open_quotes
+
+    def rows(
+        self, columns: Sequence[str], start: int = 0, end: int | None = None, needed: bool = False
+    ) -> Iterator[tuple[int, list[str | None] | None, str]]:
+        """Yields (line number, values, text) of the records: the values of these columns, null where
+        a record has none; None if it is malformed, and text then holds it.
+
+        needed: raise TableError for a column that the table lacks.
+        """
+        places: list[int | None] | None = None
+        for number, cells, text in self.records(start, end):
+            if cells is None:
+                yield number, None, text
+            elif isinstance(cells, dict):
+                if needed:
+                    check_columns(f"{self._file_name}, line {number:,}", columns, [*cells])
+                yield number, [cells.get(name) for name in columns], ""
+            else:
+                places = places or self._places(columns, needed)
+                yield number, [None if k is None else cells[k] or None for k in places], ""
+        if places is None and self.names:
+            self._places(columns, needed)
+
+    def _places(self, columns: Sequence[str], needed: bool) -> list[int | None]:
+        names = self.names or columns  # a plain line has no name
+        if needed:
+            check_columns(self._file_name, columns, names)
+        return [names.index(name) if name in names else None for name in columns]
 
     def _under_header(self, rows: Iterator[Record]) -> Iterator[Record]:
         if not self.names:
@@ -259,40 +291,20 @@ def read(
         if form.kind == "parquet":
             yield from _parquet_batches(file, part, columns)
             return
-        table = TextTable(file, part.uri, form, texts)
-        values: list[list[str | None]] = []
-        malformed: list[str | None] = []
-        places: list[int | None] | None = None
-        for _, cells, text in table.records(part.start, part.end):
-            if cells is None:
-                values.append([None] * len(columns))
-                malformed.append(text)
-            else:
-                if isinstance(cells, dict):
-                    values.append([cells.get(name) for name in columns])
-                else:
-                    if places is None:
-                        names = table.names or columns  # a plain line has no name
-                        places = [_place(names, name) for name in columns]
-                    values.append([None if k is None else cells[k] or None for k in places])
-                malformed.append(None)
-            if len(values) == BATCH:
-                yield _batch(values, malformed, columns)
-                values, malformed = [], []
-        if values:
-            yield _batch(values, malformed, columns)
+        rows = TextTable(file, part.uri, form, texts).rows(columns, part.start, part.end)
+        while batch := [*islice(rows, BATCH)]:
+            values = [row or [None] * len(columns) for _, row, _ in batch]
+            arrays = [pa.array(column, pa.string()) for column in zip(*values, strict=True)]
+            malformed = [text if row is None else None for _, row, text in batch]
+            arrays.append(pa.array(malformed, pa.string()))
+            yield pa.RecordBatch.from_arrays(arrays, names=[*columns, MALFORMED_LINE])
 
 
-def _place(names: Sequence[str], name: str) -> int | None:
-    return names.index(name) if name in names else None
-
-
-def _batch(
-    rows: list[list[str | None]], malformed: list[str | None], columns: Sequence[str]
-) -> pa.RecordBatch:
-    arrays = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
-    arrays.append(pa.array(malformed, pa.string()))
-    return pa.RecordBatch.from_arrays(arrays, names=[*columns, MALFORMED_LINE])
+def check_columns(name: str, columns: Iterable[str], there: Sequence[str]) -> None:
+    """Raises TableError if a column is missing."""
+    for column in columns:
+        if column not in there:
+            raise TableError(f"{name}: no column '{column}', it has: {', '.join(there)}")
 
 
 def header_of(uri: str, form: Form) -> list[str]:
@@ -354,10 +366,8 @@ def scan(part: Part, form: Form, known: tuple[str, Sequence[str]] | None = None)
                     bad = UNDECODABLE in joined
                     found.undecodable += bad
                     found.good += not bad
-                if cells is None:
-                    continue
-                found.objects += 1
-                if known and found.unknown is None:
+                found.objects += cells is not None
+                if known and cells is not None and found.unknown is None:
                     row = (
                         cells
                         if isinstance(cells, dict)
@@ -416,24 +426,20 @@ def _parquet_batches(file: Any, part: Part, columns: Sequence[str]) -> Iterator[
     table = pq.ParquetFile(file, coerce_int96_timestamp_unit="us", page_checksum_verification=True)
     end = table.num_row_groups if part.end is None else part.end
     for batch in table.iter_batches(BATCH, [*range(part.start, end)], [*columns]):
-        arrays = [_for_spark(batch.column(column)) for column in columns]
+        arrays = [c.cast(_taken(spark_type(c.type))) for c in map(batch.column, columns)]
         arrays.append(pa.nulls(len(batch), pa.string()))
         yield pa.RecordBatch.from_arrays(arrays, names=[*columns, MALFORMED_LINE])
-
-
-def _for_spark(column: pa.Array) -> pa.Array:
-    return column.cast(_taken(spark_type(column.type)))
 
 
 def _taken(kind: pa.DataType) -> pa.DataType:
     """Returns the type as which Spark takes a column back from Python, which knows one kind of
     list, and times of microseconds."""
-    if isinstance(kind, pa.ListType | pa.LargeListType | pa.FixedSizeListType):
-        return pa.list_(_taken(kind.value_type))
     if isinstance(kind, pa.MapType):
         return pa.map_(_taken(kind.key_type), _taken(kind.item_type))
     if isinstance(kind, pa.StructType):
         return pa.struct([field.with_type(_taken(field.type)) for field in kind])
+    if kind.num_fields:
+        return pa.list_(_taken(kind.value_type))
     return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else kind
 
 
@@ -448,12 +454,8 @@ def spark_type(kind: pa.DataType) -> pa.DataType:
 
 def spark_holds(kind: pa.DataType) -> bool:
     """Tells whether Spark reads columns of a type of Parquet's as they are."""
-    if isinstance(kind, pa.ListType | pa.LargeListType | pa.FixedSizeListType):
-        return spark_holds(kind.value_type)
-    if isinstance(kind, pa.MapType):
-        return spark_holds(kind.key_type) and spark_holds(kind.item_type)
-    if isinstance(kind, pa.StructType):
-        return all(spark_holds(field.type) for field in kind)
+    if kind.num_fields:  # a list, a map or a struct
+        return all(spark_holds(kind.field(k).type) for k in range(kind.num_fields))
     if pa.types.is_timestamp(kind):
         return kind.unit != "ns"
     tests = (

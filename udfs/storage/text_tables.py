@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
@@ -20,6 +20,7 @@ from gaixie.udfs.storage.tables import (
     Form,
     TableError,
     TextTable,
+    check_columns,
     kind_of,
     opened,
 )
@@ -45,7 +46,7 @@ def read_columns(
 
 def read_lines(name: str, errors: str = "replace") -> Iterator[str]:
     """Yields the lines of a file, whatever its name ends in."""
-    return (line or "" for (line,) in _rows(name, [], Form("txt"), errors))
+    return (line or "" for (line,) in _rows(name, ["line"], Form("txt"), errors))
 
 
 def _rows(name: str, columns: Sequence[str], form: Form, errors: str) -> Iterator[Row]:
@@ -54,26 +55,14 @@ def _rows(name: str, columns: Sequence[str], form: Form, errors: str) -> Iterato
         if form.kind == "parquet":
             yield from _parquet_rows(file, name, columns)
             return
-        table, places = TextTable(file, shown, form), None
-        for number, cells, _ in table.records():
-            if form.kind == "txt":
-                row: list[Any] = cells
-            elif cells is None:
+        table = TextTable(file, shown, form)
+        for number, row, _ in table.rows(columns, needed=form.kind != "txt"):
+            if row is None:
                 what = "expected a JSON object" if form.kind == "jsonl" else "malformed"
                 raise TableError(f"{shown}, line {number:,}: {what}")
-            elif isinstance(cells, dict):
-                check_columns(f"{shown}, line {number:,}", columns, [*cells])
-                row = [cells[column] for column in columns]
-            else:
-                if places is None:
-                    check_columns(shown, columns, table.names)
-                    places = [table.names.index(column) for column in columns]
-                row = [cells[place] for place in places]
             if errors == "strict" and any(text and UNDECODABLE in text for text in row):
                 raise TableError(f"{shown}, line {number:,}: not UTF-8")
             yield tuple(row)
-        if places is None and table.names and form.kind != "txt":
-            check_columns(shown, columns, table.names)
 
 
 def _parquet_rows(file: Any, name: str, columns: Sequence[str]) -> Iterator[Row]:
@@ -110,13 +99,6 @@ def form_of(name: str) -> Form:
     if kind is None:
         raise TableError(f"{name}: expected a file of {', '.join(READ)}")
     return Form(kind)
-
-
-def check_columns(name: str, columns: Iterable[str], there: Sequence[str]) -> None:
-    """Raises TableError if a column is missing."""
-    for column in columns:
-        if column not in there:
-            raise TableError(f"{name}: no column '{column}', it has: {', '.join(there)}")
 
 
 @contextmanager

@@ -6,8 +6,7 @@ Spark moves few rows of kilobytes instead of many of a few bytes; a partition so
 numpy. Memory is that of one partition of ENTRIES; time is linear in the sentences.
 
 In a bucket, every sentence meets only the first `neighbours` sentences, the anchors. Sentences of
-earlier months come first, then smaller node numbers. So a crowded bucket takes linear time, and the
-pairs left out are counted.
+earlier months come first, then smaller node numbers. So a crowded bucket takes linear time.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, Observation
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from gaixie.jobs.pairs.clusters.minhash import band_hashes, mixed
 
@@ -34,29 +32,20 @@ NEW, WHOLE = np.uint64(1), np.uint64(2)
 
 
 class Bands(NamedTuple):
-    """How signatures of character n-grams are made; see gaixie.jobs.pairs.clusters.minhash."""
+    """How signatures are made; see gaixie.jobs.pairs.clusters.minhash."""
 
-    ngram: int
     bands: int
     rows: int
     seed: int
 
 
-def neighbours(
-    sentences: DataFrame,
-    count: int,
-    bands: Bands,
-    most: int,
-    keyed: bool,
-    capped: Observation,
-) -> DataFrame:
+def neighbours(sentences: DataFrame, count: int, bands: Bands, most: int, keyed: bool) -> DataFrame:
     """Returns distinct columns (a, b): pairs of nodes that share a bucket, a before b in priority.
 
     At least one node of a pair is new. sentences: node (bigint), new (boolean), text, keys
-    (array<bigint>) if keyed. count: approximate number of
-    sentences, or of keys in total if keyed. most: anchors of a bucket. keyed: compare only within a
-    key; a key with few sentences compares all of them. capped: observes "count", the entries that
-    met only anchors.
+    (array<bigint>) if keyed. count: approximate number of sentences, or of keys in total if keyed.
+    most: anchors of a bucket. keyed: compare only within a key; a key with few sentences compares
+    all of them.
     """
     partitions = max(ceil(count * (bands.bands + keyed) / ENTRIES), 1)
 
@@ -70,17 +59,12 @@ def neighbours(
         packed = [entries for batch in batches for entries in batch["entries"].to_pylist()]
         entries = np.frombuffer(b"".join(packed), np.uint64).reshape(-1, 2)
         del packed
-        left_out = 0
-        for a, b, more in meetings(entries, most):
-            left_out += more
-            yield _pairs(a, b, np.zeros(len(a), np.int64))
-        yield _pairs(np.zeros(1, np.int64), np.zeros(1, np.int64), np.array([left_out]))
+        for a, b in meetings(entries, most):
+            yield pa.RecordBatch.from_arrays([pa.array(a), pa.array(b)], ["a", "b"])
 
     packed = sentences.mapInArrow(pack, "partition int, entries binary")
     packed = packed.repartitionById(partitions, "partition")
-    met = packed.mapInArrow(meet, "a bigint, b bigint, capped bigint")
-    met = met.observe(capped, F.sum("capped").alias("count"))
-    return met.where("a != b").select("a", "b").distinct()
+    return packed.mapInArrow(meet, "a bigint, b bigint").where("a != b").distinct()
 
 
 def pack_entries(
@@ -125,9 +109,8 @@ def _entries(buckets: np.ndarray, nodes: np.ndarray, new: np.ndarray) -> np.ndar
     return entries.reshape(-1, 2)
 
 
-def meetings(entries: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
-    """Yields pieces (a, b, left out): nodes that meet in a bucket, and the entries that met only
-    anchors.
+def meetings(entries: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields pieces (a, b): nodes that meet in a bucket.
 
     entries: uint64, shape (entries, 2), of whole buckets.
     """
@@ -151,8 +134,6 @@ def meetings(entries: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.nd
     meets = np.minimum(position, most)
     meets[~is_new] = 0  # earlier sentences met in their own month
     meets[whole & (np.repeat(sizes, sizes) > most)] = 0  # a large key: its bands compare instead
-    beyond = is_new & (position > most) & ~whole
-    left_out = int(beyond.sum())
     cumulated = np.cumsum(meets)
     for begin in range(0, len(nodes), AT_ONCE):
         end = min(begin + AT_ONCE, len(nodes))
@@ -161,9 +142,4 @@ def meetings(entries: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.nd
         before = np.repeat(cumulated[begin:end] - here, here)
         offset = np.arange(len(b)) + (cumulated[begin - 1] if begin else 0) - before
         a = np.repeat(starts, sizes)[b] + offset
-        yield nodes[a], nodes[b], left_out
-        left_out = 0
-
-
-def _pairs(a: np.ndarray, b: np.ndarray, capped: np.ndarray) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array(x) for x in (a, b, capped)], ["a", "b", "capped"])
+        yield nodes[a], nodes[b]

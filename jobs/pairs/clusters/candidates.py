@@ -57,7 +57,7 @@ def with_texts(pairs: DataFrame, sentences: DataFrame) -> DataFrame:
     return pairs
 
 
-def near_duplicates(pairs: DataFrame, ngram: int, least: float) -> DataFrame:
+def near_duplicates(pairs: DataFrame, least: float) -> DataFrame:
     """Returns column node: the distinct sentences that overlap too much with an earlier one.
 
     pairs: see with_texts. The earlier one may itself be left out: the first of a chain stays.
@@ -65,15 +65,13 @@ def near_duplicates(pairs: DataFrame, ngram: int, least: float) -> DataFrame:
 
     def later(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            same = overlaps(batch["text_a"], batch["text_b"], ngram) >= least
+            same = overlaps(batch["text_a"], batch["text_b"]) >= least
             yield pa.RecordBatch.from_arrays([batch["b"].filter(pa.array(same))], ["node"])
 
     return pairs.mapInArrow(later, "node bigint").distinct()
 
 
-def identified(
-    pairs: DataFrame, identifier: Identifier, ngram: int, least: float, copies: float
-) -> DataFrame:
+def identified(pairs: DataFrame, identifier: Identifier, least: float, copies: float) -> DataFrame:
     """Returns columns EDGES: those candidate pairs that say the same.
 
     pairs: see with_texts. Candidates overlap by least or more, but by less than copies. The
@@ -82,7 +80,7 @@ def identified(
 
     def say_the_same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            overlap = overlaps(batch["text_a"], batch["text_b"], ngram)
+            overlap = overlaps(batch["text_a"], batch["text_b"])
             chosen = batch.filter(pa.array((overlap >= least) & (overlap < copies)))
             a, b = chosen["a"].to_numpy(), chosen["b"].to_numpy()
             texts = np.array([chosen["text_a"].to_pylist(), chosen["text_b"].to_pylist()], object)

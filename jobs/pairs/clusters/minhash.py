@@ -21,17 +21,20 @@ from numba import njit
 from gaixie.udfs.text.normalise import normalise_column
 from gaixie.udfs.text.splitmix import GOLDEN, mix
 
+NGRAM = 2
+"""Characters of an n-gram."""
+
 _TABLE = 0x30000
 """Code points above this are ideographs, private or unassigned: each stands for itself."""
 
 
-def overlaps(a: pa.Array, b: pa.Array, n: int) -> np.ndarray:
+def overlaps(a: pa.Array, b: pa.Array, n: int = NGRAM) -> np.ndarray:
     """Returns the overlap of the two sentences of each row: float32, shape (rows,)."""
     (x, x_offsets), (y, y_offsets) = _gram_sets(a, n), _gram_sets(b, n)
     return _overlaps(x, x_offsets, y, y_offsets)
 
 
-def band_hashes(texts: pa.Array, n: int, bands: int, rows: int, seed: int) -> np.ndarray:
+def band_hashes(texts: pa.Array, bands: int, rows: int, seed: int, n: int = NGRAM) -> np.ndarray:
     """Returns a hash of each band of each sentence's signature: uint64, shape (sentences, bands).
 
     Bands with different numbers have different hashes, whatever their values.

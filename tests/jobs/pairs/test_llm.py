@@ -1,6 +1,5 @@
 """llm against a real HTTP server: every fault is counted, and a killed job goes on."""
 
-import json
 import os
 import signal
 import subprocess
@@ -138,9 +137,6 @@ def test_from_sentences_to_pairs(spark, serve, line, tmp_path, capfd):
     """The accounts close despite faults, and the key is in no file and no line."""
     faults = ["refused", "cut off", "copied", "english", "500", "lines"]
     server = serve({SENTENCES[n]: [fault] for n, fault in enumerate(faults)})
-    assert main(line(server, "--dry-run")) == 0
-    assert "60 sentences: would send 60 requests" in capfd.readouterr().out
-    assert not server.answered()
     assert main(line(server, "--temperature", "0.5")) == 0
     made, told = table(tmp_path / "made", "pairs"), manifest(tmp_path / "made")
     left = {"refused": 1, "cut_off": 1, "copied": 1, "malformed_answer": 1, "no_han": 2}
@@ -168,13 +164,11 @@ def test_a_killed_job_goes_on_with_the_pieces_that_are_missing(serve, line, tmp_
         text=True,
     )
     pieces = tmp_path / "made/_work/pieces"
-    figures = tmp_path / "made/_work/figures.json"  # written after the piece that it counts
-    wait_for(lambda: figures.exists() and [*pieces.glob("*.parquet")], "a piece", process)
+    wait_for(lambda: [*pieces.glob("*.parquet")], "a piece", process)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     kept = sum(pq.read_metadata(path).num_rows for path in pieces.glob("*.parquet"))
-    before = json.loads(figures.read_text())["requests"]
     assert main(line(server, "--resume", "--take-over", "--request-seconds", "5")) == 0
     told = manifest(tmp_path / "made")
     assert (told.quarantine, told.used) == (REASONS, 60)
-    assert told.figures["requests"] - before <= 60 - kept
+    assert told.figures["requests"] == 60 - kept

@@ -15,15 +15,16 @@ def method(model: object, **given: object) -> BackTranslation:
 
 
 def test_m2m100_there_and_back(translator):
-    there, back = method(translator, pivot=["en"], batch_tokens=80).directions_of_models
-    made = there.translate(CHINESE, 1)
+    through = method(translator, pivot=["en"], batch_tokens=80)
+    there, back = through.directions_of_models
+    made = through.translate(there, CHINESE, 1)
     assert made == [(text, None) for text in ENGLISH]
-    assert [item.text for item in back.go_on(made, 1)] == AGAIN
+    assert [item.text for item in through.go_on(back, made, 1)] == AGAIN
 
 
 def test_a_sentence_that_is_too_long(translator):
-    there, _ = method(translator, pivot=["en"]).directions_of_models
-    made = there.translate(["很长" * 100, CHINESE[0]], 1)
+    through = method(translator, pivot=["en"])
+    made = through.translate(through.directions_of_models[0], ["很长" * 100, CHINESE[0]], 1)
     assert made == [(None, "too_many_tokens"), (ENGLISH[0], None)]
 
 
@@ -96,6 +97,6 @@ def test_the_tokenizer_of_m2m100(tmp_path):
     [ids] = model.token_ids(CHINESE[:1], "zh")
     told = model.tokenizer.convert_ids_to_tokens(ids)
     assert (told[0], told[-1]) == ("__zh__", "</s>")
-    [made] = there.translate(CHINESE[:1], 1)
+    [made] = settings.translate(there, CHINESE[:1], 1)
     assert made.reason  # the model has learned nothing
     assert "__ar__" not in (made.text or "")[:6]

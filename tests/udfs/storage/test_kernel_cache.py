@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gaixie.udfs.storage import kernel_levels
-from gaixie.udfs.storage.cache import LOCATOR, source_digest
+from gaixie.udfs.storage import cache
 
 ROOT = Path(__file__).parents[3]
 SCORE_ONE = """
@@ -55,27 +54,15 @@ def test_another_place_finds_the_same_kernels(tmp_path):
 
 
 def test_kernels_that_came_along_are_not_compiled_again(tmp_path):
-    """Kernels that a package ships for a level of processors must be used, not compiled again."""
-    if not (levels := kernel_levels.reached()):
-        pytest.skip("no x86-64 of level 2")
+    """Kernels that a package ships must be used, not compiled again."""
+    if not cache._runs_shipped():
+        pytest.skip("no AVX2")
     environment = environment_of(tmp_path, tmp_path / "cache")
-    folder = tmp_path / "gaixie/udfs/kernels" / f"kernels-{source_digest()}-{levels[-1]}"
-    given = {"CACHE_DIR": folder, "CACHE_LOCATOR_CLASSES": LOCATOR, "CPU_NAME": levels[-1]}
-    given |= {"CPU_FEATURES": ""}
-    score_one(environment | {f"NUMBA_{key}": str(value) for key, value in given.items()})
-    assert "compiling" not in score_one(environment).stderr
-    copied = tmp_path / "cache" / folder.name
+    folder = tmp_path / "gaixie/udfs/kernels" / f"kernels-{cache.source_digest()}"
+    given = cache.LEVEL | {"CACHE_DIR": str(folder), "CACHE_LOCATOR_CLASSES": cache.LOCATOR}
+    score_one(environment | {f"NUMBA_{key}": value for key, value in given.items()})
+    score_one(environment)
+    [copied] = (tmp_path / "cache").glob("kernels-*")
     shipped = {path: (folder / path).read_bytes() for path in kept(folder)}
     assert any(name.endswith(".nbc") for name in shipped)
     assert {path: (copied / path).read_bytes() for path in kept(copied)} == shipped
-    assert [path.name for path in (tmp_path / "cache").glob("kernels-*")] == [folder.name]
-
-
-def test_a_processor_takes_its_highest_level(tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel_levels, "SHIPPED", tmp_path)
-    monkeypatch.setattr(kernel_levels, "reached", lambda: ["x86-64-v3", "x86-64-v2"])
-    assert kernel_levels.shipped("kernels-a") is None
-    for level in ("v4", "v2", "v3"):
-        (tmp_path / f"kernels-a-x86-64-{level}").mkdir()
-    assert kernel_levels.shipped("kernels-a") == "x86-64-v3"
-    assert kernel_levels.shipped("kernels-b") is None

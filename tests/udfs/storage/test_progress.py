@@ -32,10 +32,10 @@ def test_what_an_earlier_run_did_is_not_this_ones_rate(clock, capsys):
         clock[0] = 20.0
         shown.update(60)
         clock[0] = 40.0
-        shown.update(70, "loss 1.5", left=7)
+        shown.update(75, "loss 1.5")
     assert capsys.readouterr().err.splitlines() == [
         "stage 1: 60 of 100 steps, 0.5 a second, 80 s left",
-        "stage 1: loss 1.5, 7 s left",
+        "stage 1: loss 1.5, 40 s left",
     ]
 
 

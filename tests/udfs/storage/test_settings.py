@@ -1,9 +1,13 @@
 """Settings come from a YAML file, which the command line overrides."""
 
+import argparse
+from pathlib import Path
+from typing import Annotated, Literal
+
 import pytest
 from pydantic import Field
 
-from gaixie.udfs.storage.settings import Strict, load_settings
+from gaixie.udfs.storage.settings import Strict, add_options, load_settings, options_of
 
 
 class Stage(Strict):
@@ -59,3 +63,34 @@ def test_a_file_that_is_none(path, text):
     path.write_text(text, "utf-8")
     with pytest.raises(ValueError, match=rf"^{path}: [^\n]+$"):
         load_settings(Settings, path)
+
+
+class Options(Strict):
+    folder: Path
+    share: Annotated[float, Field(ge=0)] | None = None
+    """10 % or more"""
+    tier: Literal["core", "full"] | None = None
+    local: bool = False
+    degrees: tuple[Annotated[int, Field(ge=1)], ...] = ()
+    names: list[str] = Field(default=[], title="NAME")
+    seed: int = 7
+    """of what is drawn."""
+
+
+def test_options_have_the_names_types_and_help_of_their_fields():
+    parser = argparse.ArgumentParser(usage="")
+    add_options(parser, Options, positional=("folder",))
+    text = parser.format_help()
+    for said in ("--share N", "10 % or more", "--tier {core,full}", "--degrees N [N ...]"):
+        assert said in text
+    assert "of what is drawn (7)" in text
+    line = ["out", "--local", "--degrees", "1", "3", "--names", "a", "--names", "b", "--share"]
+    given = options_of(Options, parser.parse_args([*line, "0.5"]))
+    assert given == Options(
+        folder=Path("out"), share=0.5, local=True, degrees=(1, 3), names=["a", "b"]
+    )
+    with pytest.raises(ValueError, match=r"^--degrees: .* greater than or equal to 1"):
+        options_of(Options, parser.parse_args(["out", "--degrees", "0"]))
+    some = argparse.ArgumentParser()
+    add_options(some, Options, "seed", within="llm.")
+    assert vars(some.parse_args(["--seed", "1"])) == {"llm.seed": "1"}

@@ -34,7 +34,7 @@ class ReleaseRequest(BaseModel):
     model_config = ConfigDict(extra="ignore", use_attribute_docstrings=True)
 
     root: str
-    runs: list[RunId] = Field(min_length=1)
+    runs: tuple[RunId, ...] = Field(min_length=1)
     """published runs"""
     version: Annotated[str, AfterValidator(check_version)]
     """such as 1.0, 2.3.1 or 1.0-rc1"""
@@ -44,16 +44,16 @@ class ReleaseRequest(BaseModel):
     """why pairs whose inputs declare another licence may be released under this one"""
     title: str = "Gaixie 改写: scored Chinese paraphrases"
     """title of the data set's card"""
-    stages: list[Annotated[int, Field(ge=STAGES[0], le=STAGES[-1])]] = [1, 2, 3]
-    """by default 1 2 3"""
-    keep_columns: list[str] = []
+    stages: tuple[Annotated[int, Field(ge=STAGES[0], le=STAGES[-1])], ...] = (1, 2, 3)
+    """stages to release"""
+    keep_columns: tuple[str, ...] = ()
     """further columns of the runs"""
     split: list[Annotated[float, Field(ge=0, le=1)]] = [1.0]
     """shares of the sources, or of the groups if all runs have them; by default all is train"""
     seed: int = 13
-    """seed of split and shuffle; by default 13"""
+    """seed of split and shuffle"""
     shards_mb: PositiveFloat = 128
-    """size of a file in MB; by default 128"""
+    """size of a file in MB"""
     shards: PositiveInt | None = None
     """files per split and stage, instead of a size"""
     dry_run: bool = False
@@ -66,29 +66,29 @@ class ReleaseRequest(BaseModel):
         """Returns the settings that decide the rows and their files, as the manifest states
         them."""
         return ReleaseSettings(
-            stages=self.stages,
+            stages=[*self.stages],
             split=dict(zip(SPLITS, self.split, strict=False)),
             seed=self.seed,
             shards_mb=self.shards_mb,
             shards=self.shards,
-            keep_columns=self.keep_columns,
+            keep_columns=[*self.keep_columns],
         )
 
     @field_validator("runs", "stages", "keep_columns")
     @classmethod
-    def _no_repeats(cls, values: list) -> list:
+    def _no_repeats(cls, values: tuple) -> tuple:
         if twice := [value for value in values if values.count(value) > 1]:
             raise ValueError(f"{twice[0]} is given twice")
         return values
 
     @field_validator("stages")
     @classmethod
-    def _ascending(cls, stages: list[int]) -> list[int]:
-        return sorted(stages)
+    def _ascending(cls, stages: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(sorted(stages))
 
     @field_validator("keep_columns")
     @classmethod
-    def _not_reserved(cls, names: list[str]) -> list[str]:
+    def _not_reserved(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         if reserved := RESERVED & {*names}:
             raise ValueError(f"a release uses the name {min(reserved)} itself")
         return names

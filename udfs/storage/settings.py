@@ -138,6 +138,7 @@ def add_options(
         default = info.get_default(call_default_factory=True, validated_data={})
         shown = not info.is_required() and default not in (None, False, "", [], ())
         text = " ".join((info.description or "").split()).removesuffix(".")
+        default = " ".join(map(str, default)) if isinstance(default, tuple) else default
         given: dict[str, Any] = {"help": text.replace("%", "%%") + f" ({default})" * shown}
         if any(get_origin(kind) is Literal for kind in kinds):
             given["choices"] = [value for kind in kinds for value in get_args(kind)]

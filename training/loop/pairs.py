@@ -22,8 +22,7 @@ from torch.utils.data import Dataset, Sampler
 from gaixie.training.settings import Data, PairSettings, Settings
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import MANIFEST, ReleaseManifest, read_manifest
-from gaixie.udfs.storage.tables import opened
-from gaixie.udfs.storage.text_tables import check_columns
+from gaixie.udfs.storage.tables import check_columns, opened
 from gaixie.udfs.text.splits import GROUP, SPLITS, splits_of
 
 COLUMNS = ("source", "paraphrase")

@@ -4,11 +4,12 @@
   python jobs/clean_runs.py s3a://bucket/gaixie --keep-days 90 --keep-runs 10 --dry-run
 
 ROOT is the --output of jobs/score_corpus.py. Folders without a manifest are deleted once nobody has
-written to them for --older-than hours: a run in progress looks the same. With --keep-days or --keep-runs, a published run is deleted too if it is older than
---keep-days days, is not among the newest --keep-runs, and is named by no release, finished or in
-progress. Its manifest stays as cleaned.json: readers ignore it, and score_corpus.py --new-only
-still knows which files were scored; to have those scored again, delete the run's folder. Exit
-codes: 0 done, 2 user error (one line says what), 1 anything else.
+written to them for --older-than hours: a run in progress looks the same. With --keep-days or
+--keep-runs, a published run is deleted too if it is older than --keep-days days, is not among the
+newest --keep-runs, and is named by no release, finished or in progress. Its manifest stays as
+cleaned.json: readers ignore it, and score_corpus.py --new-only still knows which files were scored;
+to have those scored again, delete the run's folder. Exit codes: 0 done, 2 user error (one line says
+what), 1 anything else.
 """
 
 from __future__ import annotations

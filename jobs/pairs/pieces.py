@@ -121,8 +121,9 @@ def _cut(build: PairsBuild, fit: DataFrame, sentences: int) -> dict[int, int]:
 
 
 def settle(rows: Sequence[Mapping[str, Any]], reads: str, write: Write, method: Method) -> pa.Table:
-    """Returns a finished piece, columns MADE: every copy of a row's sentence is in a pair, or listed
-    once with a reason.
+    """Returns a finished piece, columns MADE.
+
+    Every copy of a row's sentence is in a pair, or listed once with a reason.
 
     rows: source, foreign, group, copies. reads: what the model gets, the sentence (source) or the
     foreign one that it belongs to. Raises RuntimeError for a sentence without a candidate.

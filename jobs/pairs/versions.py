@@ -77,8 +77,11 @@ class Versions(Method):
         return pairs.selectExpr("group", "explode(array(source, paraphrase))").distinct().count()
 
     def made_of(self, rows: Iterable[dict[str, str]]) -> Iterator[dict[str, Any]]:
-        """Yields rows MADE for rows sorted by group. Of a group with more than MEMBERS versions, the
-        first are used; the others are over the limit."""
+        """Yields rows MADE for rows sorted by group.
+
+        Of a group with more than MEMBERS versions, the first are used; the others are over the
+        limit.
+        """
         for group, items in groupby(rows, key=lambda row: row["group"]):
             foreign, texts, over = "", Counter[str](), Counter[str]()
             for row in items:

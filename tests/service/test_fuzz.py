@@ -16,7 +16,7 @@ from services import scored_examples, serving, whole_app
 EXAMPLES = 12
 CHECKS = [not_a_server_error, status_code_conformance]
 CHECKS += [content_type_conformance, response_schema_conformance]
-PATHS = ("/v1/paraphrase", "/v1/run/pairs", "/v1/run/sample")
+PATHS = ("/v1/paraphrase", "/v1/run/pairs")
 PATHS += ("/v1/run/histograms", "/v1/run/pair/{pair_id}", "/v1/run/export")
 PATHS += ("/v1/score", "/v1/score-table", "/v1/about")
 

@@ -12,8 +12,8 @@ generated from validation sources.
 
 Where this departs from the paper or fills it in: evaluations use validation sources, where Figure 3
 uses the test set, so that the test set stays unseen. An unreadable evaluation is no miss and ends
-no row of misses, so only max_steps ends a stage that stays unreadable. The first readable score of a
-stage is its best. A score that is better by min_delta or less is a miss, and is not kept.
+no row of misses, so only max_steps ends a stage that stays unreadable. The first readable score of
+a stage is its best. A score that is better by min_delta or less is a miss, and is not kept.
 
 Nothing here trains, saves or reads a clock: equal evaluations decide the same on every process.
 """

@@ -1,8 +1,8 @@
 """Defines the manifests of runs, pairs and releases: jobs write them last, readers read them first.
 
 A run is ROOT/runs/RUN_ID, a release ROOT/releases/VERSION. Neither exists for readers without its
-manifest.json, and neither do the pairs of jobs/build_pairs.py. `RunManifest.model_json_schema()` and
-its like give the JSON Schema.
+manifest.json, and neither do the pairs of jobs/build_pairs.py. `RunManifest.model_json_schema()`
+and its like give the JSON Schema.
 
 A manifest states the version of its format; without one, it has version 1. Readers ignore unknown
 keys, so a key may be added within a version. Any other change needs a new version.

@@ -1,5 +1,6 @@
-"""Settings: a pydantic model, a YAML file that fills it, and options of a command line that override
-the file. An option has the name, the type and the help of its field.
+"""Settings: a pydantic model, a YAML file that fills it, and options that override the file.
+
+An option has the name, the type and the help of its field.
 
 Settings are checked before work starts.
 """

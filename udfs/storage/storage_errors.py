@@ -85,6 +85,7 @@ def _store_error(uri: str, error: BaseException) -> OSError:
     broken_off = type(error).__module__.startswith(("aiohttp", "urllib3"))
     if broken_off or isinstance(error, boto.ConnectionError | boto.HTTPClientError):
         return ConnectionError(
-            f"{uri}: the store cannot be reached ({said}); check AWS_ENDPOINT_URL_S3 and the network"
+            f"{uri}: the store cannot be reached ({said}); "
+            "check AWS_ENDPOINT_URL_S3 and the network"
         )
     return OSError(f"{uri}: {said}")

@@ -194,8 +194,10 @@ class TextTable:
     def rows(
         self, columns: Sequence[str], start: int = 0, end: int | None = None, needed: bool = False
     ) -> Iterator[tuple[int, list[str | None] | None, str]]:
-        """Yields (line number, values, text) of the records: the values of these columns, null where
-        a record has none; None if it is malformed, and text then holds it.
+        """Yields (line number, values, text) of the records.
+
+        The values are those of these columns, null where a record has none. If a record is
+        malformed, they are None, and text holds it.
 
         needed: raise TableError for a column that the table lacks.
         """

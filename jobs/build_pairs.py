@@ -63,7 +63,8 @@ METHODS: dict[str, type[Method]] = {
 
 def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
-    return build_pairs(args.method, _settings(args), args.limit, args.resume, args.take_over)
+    how = args.limit, args.resume, args.take_over, args.dry_run
+    return build_pairs(args.method, _settings(args), *how)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -84,6 +85,8 @@ def _parser() -> argparse.ArgumentParser:
         common.add_argument("--resume", action="store_true", help=goes_on)
         other = "take over the output from a process on another host, which must have ended"
         common.add_argument("--take-over", action="store_true", help=other)
+        tries = "only read the first rows, and say what they would give the method"
+        common.add_argument("--dry-run", action="store_true", help=tries)
         add_config(common, CONFIG, "conf/pairs.yaml")
     return parser
 

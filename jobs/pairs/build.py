@@ -42,12 +42,18 @@ from gaixie.udfs.storage.tables import MALFORMED_LINE, Form, Part
 TABLES: tuple[Literal["pairs", "quarantine", "clusters"], ...] = ("pairs", "quarantine", "clusters")
 """Tables that an output may hold; only the method cluster has the last one."""
 
+TRIED = 100
+"""Rows that a dry run reads by default."""
 
-def build_pairs(name: str, method: Method, limit: int | None, resume: bool, take_over: bool) -> int:
+
+def build_pairs(
+    name: str, method: Method, limit: int | None, resume: bool, take_over: bool, dry_run: bool
+) -> int:
     """Makes the pairs, publishes them, and returns the job's exit code.
 
     name: of the method. limit: maximum rows to read. resume: continue what a killed process left.
-    take_over: take the lock of a process on another host.
+    take_over: take the lock of a process on another host. dry_run: only say what the first rows
+    would give the method.
     """
     check_apart(method.folder, method.paths)
     found = None if method.lines else find_inputs([method.table()])[0]
@@ -57,10 +63,16 @@ def build_pairs(name: str, method: Method, limit: int | None, resume: bool, take
     with begin_session("gaixie build_pairs", uris, size < SMALL_BYTES) as wait:
         method.check()
         spark = wait()
+    if dry_run:
+        build = PairsBuild(spark, name, method, limit, lambda: None)
+        build.open(found, lines)
+        build.try_out()
+        return 0
     with held(method.folder, take_over) as lock:
         if not _is_published(method.folder, resume):
             build = PairsBuild(spark, name, method, limit, lock.check)
-            build.start(found, lines, resume)
+            build.open(found, lines)
+            build.start(resume)
             build.judge()
             build.made = build.keep("made", method.make(build, build.fit))[0]
             build.write()
@@ -116,12 +128,8 @@ class PairsBuild:
         """The method's figures about its work, for the manifest."""
         self.started = time.monotonic()
 
-    def start(self, found: InputFiles | None, lines: list[RunInput], resume: bool) -> None:
-        """Opens the input, and deletes what a killed process left; with resume, everything except
-        finished tables.
-
-        found: the table to read; None if files of lines are read.
-        """
+    def open(self, found: InputFiles | None, lines: list[RunInput]) -> None:
+        """Opens the input: a table, or, if found is None, files of lines."""
         self.entries = lines
         if found:
             [table] = inspect_inputs(self.spark, [found])
@@ -132,6 +140,9 @@ class PairsBuild:
                 text = F.col("paraphrase")
                 parsed = F.when(text.startswith("["), F.from_json(text, "array<string>"))
                 self.rows = self.rows.withColumn("paraphrase", F.coalesce(parsed, F.array(text)))
+
+    def start(self, resume: bool) -> None:
+        """Deletes what a killed process left; with resume, everything except finished tables."""
         self.check_lock()
         for name in TABLES:
             if name != "clusters" or not resume:
@@ -158,30 +169,49 @@ class PairsBuild:
         told = self.markers.once(name, write)
         return read_table(self.spark, f"{folder}/{name}", schema=table.schema), told
 
+    def try_out(self) -> None:
+        """Judges the first rows, and prints what the method would get; writes nothing."""
+        if self.method.lines:
+            self.rows = self.spark.createDataFrame(next(lines_of(self._uris_of_lines())))
+        most = self.limit or TRIED
+        self.judged = self._items(self.rows.limit(most)).cache()
+        print(f"of the first {most:,} rows, {self.fit.count():,} items can be in a pair")
+        for reason, count in sorted(by_reason(self.judged.where("reason IS NOT NULL")).items()):
+            print(f"  {count:,} cannot: {reason}")
+        self.method.show(self.fit)
+        print("dry run: nothing was written")
+
     def judge(self) -> None:
         """Reads the input once, and finds the items that can be in a pair."""
         counted, method = Observation(), self.method
         if method.lines:
             self.rows = self._lines_as_table()
         rows = self.rows if self.limit is None else self.rows.limit(self.limit)
-        items = method.items(rows.observe(counted, F.count(F.lit(1)).alias("rows")))
-        judge = judge_columns(method.min_characters, method.max_characters, method.alone)
-        items = items.withColumn("_judged", judge("source", "paraphrase", "foreign"))
-        reason = F.coalesce(line_fault(), F.col("_judged.reason")).alias("reason")
-        items = items.select(reason, "_judged.group", *items.columns).drop("_judged")
+        items = self._items(rows.observe(counted, F.count(F.lit(1)).alias("rows")))
         self.judged, told = self.keep("judged", items, counted)
         self.rows_read, self.items_read = told["rows"], self.judged.count()
         if not self.items_read:
             raise UserError(f"{method.paths[0]}: no rows, expected at least one")
 
+    def _items(self, rows: DataFrame) -> DataFrame:
+        """Returns the items of the input's rows; reason says why one cannot be in a pair."""
+        method = self.method
+        items = method.items(rows)
+        judge = judge_columns(method.min_characters, method.max_characters, method.alone)
+        items = items.withColumn("_judged", judge("source", "paraphrase", "foreign"))
+        reason = F.coalesce(line_fault(), F.col("_judged.reason")).alias("reason")
+        return items.select(reason, "_judged.group", *items.columns).drop("_judged")
+
+    def _uris_of_lines(self) -> dict[str, str]:
+        named = zip(self.method.lines, self.entries, strict=True)
+        return {name: entry.listing[0].path for name, entry in named}
+
     def _lines_as_table(self) -> DataFrame:
         """Writes files of lines as Parquet, since lines correspond by their number."""
         path = f"{self.work}/lines"
-        named = dict(zip(self.method.lines, self.entries, strict=True))
 
         def write() -> dict[str, int]:
-            uris = {name: entry.listing[0].path for name, entry in named.items()}
-            for number, table in enumerate(lines_of(uris)):
+            for number, table in enumerate(lines_of(self._uris_of_lines())):
                 self.check_lock()
                 storage.write_table(f"{path}/{number:06d}.parquet", table)
             return {}

@@ -151,6 +151,14 @@ class Llm(FromSentences):
         finally:
             asking.threads.shutdown(wait=False, cancel_futures=True)
 
+    def show(self, fit: DataFrame) -> None:
+        rows = fit.select("group", "source").dropDuplicates(["group"]).collect()
+        asked = len(rows) * self.paraphrases * max(len(self.degree), 1)
+        print(f"{len(rows):,} sentences: would send {asked:,} requests; the first:")
+        for row in rows[:1]:
+            for message in self.messages(row.source, *self.degree[:1]):
+                print(f"  {message['role']}: {message['content']}")
+
     @property
     def _template(self) -> Path:
         return Path(self.prompt if self.prompt.endswith(".j2") else FOLDER / f"{self.prompt}.j2")

@@ -131,6 +131,9 @@ class Method(Options):
     def check(self) -> None:
         """Raises UserError for a setting or model that cannot be used, before the input is read."""
 
+    def show(self, fit: DataFrame) -> None:
+        """Prints, in a dry run, what the method would ask a model about these items."""
+
     def table(self) -> PairsInput:
         """Returns the table to read and its columns."""
         raise NotImplementedError

@@ -153,7 +153,7 @@ def test_parallel_of_a_table(spark, compiled, corpus, tmp_path):
     assert broken.foreign == "Broken."
 
 
-def test_parallel_of_files_of_lines(spark, corpus, tmp_path):
+def test_parallel_of_files_of_lines(spark, corpus, tmp_path, capfd):
     """Without a foreign side, the human sentence makes the group."""
     line = ["parallel"]
     for name in ("human", "machine"):
@@ -161,6 +161,10 @@ def test_parallel_of_files_of_lines(spark, corpus, tmp_path):
         path.parent.mkdir()
         path.write_text("".join(f"{text}\n" for text in corpus[name]), "utf-8")
         line += [f"--{name}", str(path.parent if name == "human" else path)]
+    assert main([*line, "--output", str(tmp_path / "p"), "--dry-run"]) == 0
+    said = capfd.readouterr().out
+    assert all(part in said for part in ("7 items can be in a pair", "1 cannot: identical"))
+    assert not (tmp_path / "p").exists()
     assert main([*line, "--output", str(tmp_path / "p")]) == 0
     made, told = pairs(tmp_path / "p"), manifest(tmp_path / "p")
     one = [tuple(row) for row in corpus[["human", "machine"]][:5].to_numpy()]

@@ -201,9 +201,10 @@ def write_table(uri: str, table: pa.Table) -> None:
 
 
 def create(uri: str, content: bytes | str) -> None:
-    """Writes a whole file if there is none; of several concurrent calls, exactly one succeeds.
+    """Writes a whole file if there is none.
 
-    Raises FileExistsError in the others. On a file system a hard link decides; in a store, a
+    Of several concurrent calls with different contents exactly one succeeds, and the others raise
+    FileExistsError. On a file system a hard link decides; in a store, a
     conditional request (``If-None-Match: *``), which the store must support: AWS, MinIO, SeaweedFS
     and Ceph do.
     """

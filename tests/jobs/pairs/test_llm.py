@@ -137,6 +137,10 @@ def test_from_sentences_to_pairs(spark, serve, line, tmp_path, capfd):
     """The accounts close despite faults, and the key is in no file and no line."""
     faults = ["refused", "cut off", "copied", "english", "500", "lines"]
     server = serve({SENTENCES[n]: [fault] for n, fault in enumerate(faults)})
+    assert main(line(server, "--dry-run")) == 0
+    assert "60 sentences: would send 60 requests" in capfd.readouterr().out
+    assert not server.answered()
+    assert not (tmp_path / "made").exists()
     assert main(line(server, "--temperature", "0.5")) == 0
     made, told = table(tmp_path / "made", "pairs"), manifest(tmp_path / "made")
     left = {"refused": 1, "cut_off": 1, "copied": 1, "malformed_answer": 1, "no_han": 2}

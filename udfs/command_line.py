@@ -7,6 +7,7 @@ A command ends with the exit code 0; with 2 after a mistake of its user; with 13
 from __future__ import annotations
 
 import argparse
+import codecs
 import os
 import re
 import select
@@ -242,6 +243,14 @@ def positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text}: expected 1 or more")
     return value
+
+
+def encoding(text: str) -> str:
+    """Parses an option that names an encoding."""
+    try:
+        return codecs.lookup(text).name
+    except LookupError:
+        raise argparse.ArgumentTypeError(f"{text}: unknown; such as utf-8, gb18030") from None
 
 
 def say(line: str) -> None:

@@ -4,6 +4,7 @@
   python -m gaixie.udfs.metrics --metrics bleu,ibleu:alpha=0.5 a.txt b.txt --reference r.txt
   python -m gaixie.udfs.metrics --metrics self-bleu,pinc pairs.tsv   columns source, paraphrase
   python -m gaixie.udfs.metrics --metrics rouge-l pairs.jsonl --reference human  a column of it
+  python -m gaixie.udfs.metrics --metrics spscore:tier=full pairs.tsv   or paper, or core
   cat pairs.tsv | python -m gaixie.udfs.metrics --metrics spscore,spscore-meaning - --json
 
 Sentence scores go to standard output, one line a pair: TSV with a header, or JSON lines. Corpus
@@ -27,10 +28,15 @@ from typing import Any, TextIO, cast
 
 import numpy as np
 
-from gaixie.udfs.command_line import make_parser, run_command
+from gaixie.udfs.command_line import encoding, make_parser, run_command, say
 from gaixie.udfs.metrics import METRICS, Metric, Pairs, load_metric
+from gaixie.udfs.metrics.metric import sums_of
+from gaixie.udfs.metrics.spscore import SPScoreZh
+from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.text_tables import is_standard, read_columns, read_lines
 
+STEP = 500
+"""Pairs between two looks at the clock."""
 TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
 
 
@@ -45,18 +51,21 @@ def run(args: argparse.Namespace) -> None:
     pairs = read_pairs(args)
     for metric in metrics:
         metric.check(pairs)
+    scores = [score(metric, pairs) for metric in metrics]
     if args.corpus:
-        print_corpus(metrics, pairs, sys.stdout)
+        print_corpus(metrics, pairs, scores, sys.stdout)
     else:
-        print_sentences(metrics, pairs, args.json)
-        print_corpus(metrics, pairs, sys.stderr)
+        print_sentences(metrics, scores, args.json)
+        print_corpus(metrics, pairs, scores, sys.stderr)
 
 
 def read_pairs(args: argparse.Namespace) -> Pairs:
     """Reads two files of lines, or one table. A ValueError names the file and the column."""
     if args.paraphrase:
         names = [args.source, args.paraphrase, *args.reference]
-        columns: list[list[str | None]] = [[*read_lines(name, "strict")] for name in names]
+        columns: list[list[str | None]] = [
+            [*read_lines(name, "strict", args.encoding)] for name in names
+        ]
         for name, column in zip(names, columns, strict=True):
             if len(column) != len(columns[0]):
                 raise ValueError(
@@ -65,26 +74,37 @@ def read_pairs(args: argparse.Namespace) -> Pairs:
                 )
     else:
         names = [args.source_column, args.paraphrase_column, *args.reference]
-        columns = _table(args.source, names)
+        columns = _table(args.source, names, args.encoding)
     if not columns[0]:
         raise ValueError(f"{args.source}: no pairs")
     return Pairs.of(*columns)
 
 
-def _table(name: str, columns: list[str]) -> list[list[str | None]]:
+def _table(name: str, columns: list[str], encoding: str | None) -> list[list[str | None]]:
     """Reads columns of a table; standard input is TSV, or JSON lines if it starts with a brace."""
     if not name.endswith(TABLES) and not is_standard(name):
         raise ValueError(f"{name}: one file must be a table, {', '.join(TABLES)}; or give two")
     standard = TABLES[0]
     if is_standard(name) and cast(BufferedReader, sys.stdin.buffer).peek(1).startswith(b"{"):
         standard = ".jsonl"
-    rows = read_columns(name, columns, "strict", standard)
+    rows = read_columns(name, columns, "strict", standard, encoding)
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
 
 
-def print_sentences(metrics: list[Metric], pairs: Pairs, as_json: bool) -> None:
+def score(metric: Metric, pairs: Pairs) -> np.ndarray:
+    """Returns the sentence scores; shows the progress of SPScore-zh, whose encoder is slow."""
+    step = STEP if isinstance(metric, SPScoreZh) else len(pairs)
+    parts = []
+    with Progress(metric.title, len(pairs), "pairs") as progress:
+        for start in range(0, len(pairs), step):
+            parts.append(metric.sentence_scores(pairs.part(start, step)))
+            progress.add(len(parts[-1]))
+    return np.concatenate(parts)
+
+
+def print_sentences(metrics: list[Metric], columns: list[np.ndarray], as_json: bool) -> None:
     """Prints a line for each pair, with an empty cell or null if a metric gives no score."""
-    scores = np.column_stack([metric.sentence_scores(pairs) for metric in metrics])
+    scores = np.column_stack(columns)
     names = [metric.name for metric in metrics]
     if not as_json:
         print("\t".join(names))
@@ -96,14 +116,25 @@ def print_sentences(metrics: list[Metric], pairs: Pairs, as_json: bool) -> None:
             print("\t".join("" if math.isnan(value) else f"{value:.6f}" for value in row))
 
 
-def print_corpus(metrics: list[Metric], pairs: Pairs, file: TextIO) -> None:
-    """Prints a line for each metric: its name, the score of all pairs and its signature."""
-    lines = []
-    for metric in metrics:
+def print_corpus(
+    metrics: list[Metric], pairs: Pairs, columns: list[np.ndarray], file: TextIO
+) -> None:
+    """Prints a line for each metric: its name, the score of all pairs, how many have one, and its
+    signature. Says on standard error if some pairs have none."""
+    lines, counts = [], []
+    for metric, scores in zip(metrics, columns, strict=True):
         arrow = "↑" if metric.higher_is_better else "↓"
-        score = metric.corpus_score(pairs)
-        lines.append(f"{metric.title} {arrow}\t{score:.4f}\t{metric.signature()}\n")
+        own = type(metric)
+        if own.corpus_score is Metric.corpus_score and own.row_sums is Metric.row_sums:
+            value = float(metric.score_of_sums(sums_of(scores).sum(axis=0)))  # read nothing twice
+        else:
+            value = metric.corpus_score(pairs)
+        counts.append(int((~np.isnan(scores)).sum()))
+        lines.append(f"{metric.title} {arrow}\t{value:.4f}\tn={counts[-1]}\t{metric.signature()}\n")
     file.writelines(lines)
+    for count in sorted({*counts} - {len(pairs)}):
+        without = f"{len(pairs) - count:,} have no sentence, or one with U+FFFD"
+        say(f"{count:,} of {len(pairs):,} pairs scored; {without}")
 
 
 def describe() -> str:
@@ -134,6 +165,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     for side in ("source", "paraphrase"):
         column = "column of the table (%(default)s)"
         add(f"--{side}-column", default=side, metavar="NAME", help=column)
+    add("--encoding", type=encoding, metavar="NAME", help="of text, such as gb18030; else UTF-8")
     add("--json", action="store_true", help="JSON lines instead of TSV")
     add("--corpus", action="store_true", help="print only corpus scores")
     return parser.parse_args(argv)

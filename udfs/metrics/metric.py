@@ -48,6 +48,11 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.source)
 
+    def part(self, start: int, rows: int) -> Pairs:
+        """Returns some of the rows."""
+        columns = (self.source, self.paraphrase, *self.references)
+        return Pairs.of(*(column.slice(start, rows) for column in columns))
+
 
 class Metric:
     """A metric with its settings, which subclasses declare as fields of a frozen dataclass."""
@@ -96,9 +101,7 @@ class Metric:
         ``score_of_sums`` takes the sum over any rows, so a bootstrap scores many resamples of a
         corpus for the price of one.
         """
-        scores = self.sentence_scores(pairs)
-        there = ~np.isnan(scores)
-        return np.column_stack([np.where(there, scores, 0.0), there])
+        return sums_of(self.sentence_scores(pairs))
 
     def score_of_sums(self, sums: np.ndarray) -> np.ndarray:
         """Returns corpus scores of summed ``row_sums``: (..., sums) to (...,), NaN without a row.
@@ -166,6 +169,12 @@ class Free(Metric):
 
     def signature(self) -> str:
         return f"{self.metric.signature()}|ref:source"
+
+
+def sums_of(scores: np.ndarray) -> np.ndarray:
+    """Returns (score or 0, whether there is one) of each row: float64, (rows, 2)."""
+    there = ~np.isnan(scores)
+    return np.column_stack([np.where(there, scores, 0.0), there])
 
 
 def free(pairs: Pairs) -> Pairs:

@@ -56,7 +56,7 @@ def load_metric(spec: str, **defaults: str) -> Metric:
     defaults: values of settings, for the metrics that have them. Raises ValueError, in one line,
     for an unknown name or setting, and for a value of the wrong type.
     """
-    name, _, rest = spec.partition(":")
+    name, _, rest = spec.strip().partition(":")
     settings = re.split(r":(?=\w+=)", rest) if rest else []  # values may hold colons
     base = name.removesuffix("-free")
     if base not in METRICS:

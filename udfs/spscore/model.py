@@ -235,10 +235,19 @@ class SPScore:
     def judge(
         self, source: Texts, paraphrase: Texts, segmenter: Segmenter | None = None
     ) -> pd.DataFrame:
-        """Returns a row for each pair: four judgements and the score, columns as in OUTPUTS."""
+        """Returns a row for each pair: four judgements and the score, columns as in OUTPUTS.
+
+        The rows have the index of the sources, if those are a pandas Series. Raises ValueError if
+        the paraphrases are one with another index.
+        """
         import pandas as pd
 
-        return pd.DataFrame(self.outputs(source, paraphrase, segmenter), columns=list(OUTPUTS))
+        index = source.index if isinstance(source, pd.Series) else None
+        if index is not None and isinstance(paraphrase, pd.Series):
+            if not index.equals(paraphrase.index):
+                raise ValueError("source and paraphrase have different indexes")
+        outputs = self.outputs(source, paraphrase, segmenter)
+        return pd.DataFrame(outputs, index, list(OUTPUTS))
 
     def explain(
         self,
@@ -296,6 +305,8 @@ class SPScore:
         """
         announce_compiling()
         folder = "core" if folder is None else folder
+        if isinstance(folder, str) and folder not in TIERS and not Path(folder).exists():
+            raise FileNotFoundError(f"{folder}: no such folder; tiers are {', '.join(TIERS)}")
         folder = SHIPPED / folder if folder in TIERS else Path(folder)
         path = folder / files.DESCRIPTION
         description, contents = files.read(folder)
@@ -368,9 +379,15 @@ def _read_beside(core: str) -> dict[str, str]:
 
 
 def _strings(column: Texts) -> pa.Array:
+    if isinstance(column, str):
+        raise TypeError(f"{column!r:.40}: expected a list of sentences, not one sentence")
     if isinstance(column, pa.ChunkedArray):
         return column.combine_chunks()
-    return column if isinstance(column, pa.Array) else pa.array(list(column), pa.string())
+    return (
+        column
+        if isinstance(column, pa.Array)
+        else pa.array(list(column), pa.string(), from_pandas=True)
+    )
 
 
 def penalty(

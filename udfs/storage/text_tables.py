@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -28,25 +30,34 @@ from gaixie.udfs.storage.tables import (
 READ = tuple(ending for endings in KINDS.values() for ending in endings)
 WRITTEN = (".tsv", ".jsonl", ".parquet")
 
+MARKED = re.compile(f"{UNDECODABLE}<[0-9a-f]{{2}}>")
+"""Bytes that a reader could not decode; the character alone may stand in a file."""
+
 Row = tuple[str | None, ...]
 
 
 def read_columns(
-    name: str, columns: Sequence[str], errors: str = "replace", standard: str = ".txt"
+    name: str,
+    columns: Sequence[str],
+    errors: str = "replace",
+    standard: str = ".txt",
+    encoding: str | None = None,
 ) -> Iterator[Row]:
     """Yields the given columns of each row of a file; for lines of text, the line.
 
     errors: strict if bytes that are not UTF-8 are an error; otherwise UNDECODABLE stands before
-    them. standard: the format of standard input, as the ending of a name. Raises TableError or
+    them. standard: the format of standard input, as the ending of a name. encoding: of text; see
+    Form. Raises TableError or
     OSError, in one line that names file, column and line, for a missing column, a column that is
     not text, or a malformed record.
     """
-    return _rows(name, columns, form_of(standard if is_standard(name) else name), errors)
+    form = replace(form_of(standard if is_standard(name) else name), encoding=encoding)
+    return _rows(name, columns, form, errors)
 
 
-def read_lines(name: str, errors: str = "replace") -> Iterator[str]:
+def read_lines(name: str, errors: str = "replace", encoding: str | None = None) -> Iterator[str]:
     """Yields the lines of a file, whatever its name ends in."""
-    return (line or "" for (line,) in _rows(name, ["line"], Form("txt"), errors))
+    return (line or "" for (line,) in _rows(name, ["line"], Form("txt", encoding), errors))
 
 
 def _rows(name: str, columns: Sequence[str], form: Form, errors: str) -> Iterator[Row]:
@@ -60,8 +71,9 @@ def _rows(name: str, columns: Sequence[str], form: Form, errors: str) -> Iterato
             if row is None:
                 what = "expected a JSON object" if form.kind == "jsonl" else "malformed"
                 raise TableError(f"{shown}, line {number:,}: {what}")
-            if errors == "strict" and any(text and UNDECODABLE in text for text in row):
-                raise TableError(f"{shown}, line {number:,}: not UTF-8")
+            if errors == "strict" and any(text and MARKED.search(text) for text in row):
+                encoding = form.encoding or "UTF-8"
+                raise TableError(f"{shown}, line {number:,}: not {encoding}; name its encoding")
             yield tuple(row)
 
 

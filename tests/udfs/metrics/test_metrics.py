@@ -71,6 +71,7 @@ BAD_SPECS = {
     "blue": "did you mean bleu",
     "bleu:n=4": "expected SETTING=VALUE of tokenize, order",
     "bleu:order": "expected SETTING=VALUE",
+    " blue": "did you mean bleu",
     "rouge-1:variant=2": "expected SETTING=VALUE of tokenize",
     **dict.fromkeys(["bleu:order=four", "bleu:order=0"], "order"),
     "meteor:synonyms=maybe": "synonyms",
@@ -143,10 +144,35 @@ def test_command_reads_files_and_tables(files, capsys, kind):
     expected = np.column_stack([metric.sentence_scores(pairs) for metric in metrics])
     np.testing.assert_allclose(scores_of(captured.out), expected, atol=1e-6)
     for metric, row in zip(metrics, captured.err.splitlines(), strict=True):
-        title, score, signature = row.split("\t")
+        title, score, count, signature = row.split("\t")
+        assert count == "n=3"
         assert title.startswith(metric.title)
         assert float(score) == pytest.approx(metric.corpus_score(pairs), abs=1e-4)
         assert signature == metric.signature()
+
+
+@pytest.mark.parametrize("corpus", [[], ["--corpus"]])
+def test_pairs_without_a_score_are_counted(tmp_path, capsys, corpus):
+    rows = [
+        ("他昨天去了北京。", "昨天他到北京去了。"),
+        ("她买了书。", None),
+        ("她买了书。", "哈\ufffd书。"),
+    ]
+    lines = [json.dumps(dict(zip(("source", "paraphrase"), row, strict=True))) for row in rows]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(lines), "utf-8")
+    assert main(["--metrics", "spscore, pinc", str(tmp_path / "pairs.jsonl"), *corpus]) == 0
+    said = "".join(capsys.readouterr())
+    assert "\tn=1\tSPScore" in said
+    assert "\tn=2\tPINC" in said
+    assert "1 of 3 pairs scored; 2 have no sentence, or one with U+FFFD" in said
+
+
+def test_another_encoding(tmp_path, capsys):
+    path = tmp_path / "pairs.csv"
+    path.write_text("source,paraphrase\n他昨天去了北京。,昨天他到北京去了。\n", "gb18030")
+    assert main(["--metrics", "pinc", str(path)]) == 2
+    assert "line 2: not UTF-8; name its encoding" in capsys.readouterr().err
+    assert main(["--metrics", "pinc", str(path), "--encoding", "gbk"]) == 0
 
 
 def test_command_reads_standard_input(files):
@@ -159,6 +185,7 @@ def test_command_reads_standard_input(files):
 BAD = {
     "pairs.tsv": ["pairs.tsv", "--source-column", "src"],
     "bleu": ["pairs.tsv", "--metrics", "bleu"],
+    "tiers are paper, core, full": ["pairs.tsv", "--metrics", "spscore:tier=ful"],
 }
 
 

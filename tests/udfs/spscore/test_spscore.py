@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import lightgbm
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -305,3 +306,20 @@ def test_score_takes_lists_and_arrow_and_keeps_nulls_missing():
     np.testing.assert_array_equal(scores, alone)  # rows are independent
     with pytest.raises(ValueError, match="3 sources, but 2 paraphrases"):
         metric.score(source, paraphrase[:2])
+
+
+def test_judge_keeps_the_index_of_a_series():
+    frame = pd.DataFrame({"a": ["他来了。", "她买了书。"], "b": ["他到了。", np.nan]}, [9, 4])
+    judged = SPScore.load().judge(frame["a"], frame["b"])
+    assert list(judged.index) == [9, 4]
+    assert judged["spscore"].notna().tolist() == [True, False]
+    with pytest.raises(ValueError, match="different indexes"):
+        SPScore.load().judge(frame["a"], frame["b"].reset_index(drop=True))
+
+
+def test_a_sentence_is_no_list():
+    metric = SPScore.load()
+    with pytest.raises(TypeError, match="expected a list of sentences"):
+        metric.judge("他来了", "他到了")
+    with pytest.raises(TypeError):
+        metric.explain(["他来了"], ["他到了"])

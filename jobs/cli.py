@@ -12,14 +12,13 @@ from __future__ import annotations
 import csv
 import runpy
 import sys
-from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import version
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
-from gaixie.udfs.command_line import run_command
+from gaixie.udfs.command_line import run_command, say
 
 with open(Path(__file__).with_name("commands.tsv"), encoding="utf-8") as _table:
     COMMANDS = {row["command"]: row for row in csv.DictReader(_table, delimiter="\t")}
@@ -31,8 +30,10 @@ def main() -> int:
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in COMMANDS:
         del sys.argv[1]
-        return run_command(name, partial(_run, COMMANDS[name]["module"]))
-    elif name in ("-h", "--help"):
+        module = f"gaixie.{COMMANDS[name]['module']}"
+        run = partial(runpy.run_module, module, run_name="__main__", alter_sys=True)
+        return run_command(name, run)
+    if name in ("-h", "--help"):
         print(__doc__)
         for heading, group in groupby(COMMANDS.values(), itemgetter("heading")):
             print(f"{heading}\n")
@@ -42,15 +43,9 @@ def main() -> int:
     elif name == "--version":
         print(version("gaixie"))
     else:
-        near = get_close_matches(name, COMMANDS, 1)
-        hint = f"did you mean {near[0]}?" if near else "gaixie --help lists them"
-        print(f"gaixie: error: {name}: no such command; {hint}", file=sys.stderr)
+        say(f"gaixie: error: {name}: no such command; gaixie --help lists them")
         return 2
     return 0
-
-
-def _run(module: str) -> None:
-    runpy.run_module(f"gaixie.{module}", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

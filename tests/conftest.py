@@ -123,6 +123,7 @@ def spark():
         "spark.default.parallelism": "2",
         "spark.python.daemon.module": "gaixie.jobs.corpus.warm_daemon",
         "spark.python.sql.dataFrameDebugging.enabled": "false",
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     }
     session = SparkSession.builder.master("local[1]").appName("tests").config(map=settings)
     session = session.getOrCreate()

@@ -16,12 +16,12 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 EXTRAS = {
     "openai": "llm",
@@ -36,6 +36,9 @@ EXTRAS = {
 SIGNALS: dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 """The signals that end a command, and what its last line says of them."""
 
+PRINT_TRACES = "GAIXIE_PRINT_TRACES"
+"""Environment variable with which traces are printed, not kept in a file that may be lost."""
+
 CAUSES = (
     (r"No space left on device|Disk quota exceeded", "the disk is full"),
     (r"CUDA out of memory", "out of GPU memory; lower batch.micro_pairs"),
@@ -47,10 +50,13 @@ CAUSES = (
         "the executors' Python has no gaixie; ship it (make dist, --archives; infra/README.md), or "
         "set --conf spark.pyspark.python to a Python that has it",
     ),
-    (r"Answer from Java side is empty|Py4JNetworkError|ConnectionRefusedError", "Java has ended"),
-    # Py4J raises this for an answer that broke off; before a static call it puts z:
-    (r"(?m)py4j\.protocol\.Py4JError: An error occurred while calling [\w.$:]+$", "Java has ended"),
-    (r"Py4JError: [\w.$]+ does not exist in the JVM", "Java has ended"),
+    (
+        r"Answer from Java side is empty|Py4JNetworkError|ConnectionRefusedError"
+        # Py4J raises these for an answer that broke off; before a static call it puts z:
+        r"|(?m:py4j\.protocol\.Py4JError: An error occurred while calling [\w.$:]+$)"
+        r"|Py4JError: [\w.$]+ does not exist in the JVM",
+        "Java has ended",
+    ),
 )
 """Maps patterns of a trace to the cause in words."""
 
@@ -80,10 +86,9 @@ def run_command(
     leaves, as head does, the code is 0. In a process of several (RANK), only the first reports a
     mistake or a signal.
     """
-    _print_beside_spark_submit()
-    replaced = []
-    if threading.current_thread() is threading.main_thread():
-        replaced = [one for one in SIGNALS if signal.getsignal(one) in PYTHONS]
+    python = (signal.default_int_handler, signal.SIG_DFL)
+    in_main = threading.current_thread() is threading.main_thread()
+    replaced = [one for one in SIGNALS if in_main and signal.getsignal(one) in python]
     before = {number: signal.signal(number, _stop) for number in replaced}
     code, line = 1, ""
     try:
@@ -103,10 +108,6 @@ def run_command(
     if line and (code == 1 or os.environ.get("RANK", "0") == "0"):
         say(f"{name}: {line}")
     return code
-
-
-PYTHONS = (signal.default_int_handler, signal.SIG_DFL)
-"""Python's own handlers of signals, which a command replaces while it works."""
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
@@ -135,28 +136,23 @@ def _ending(
         except OSError:  # at its exit, Python would try again
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     but = f"; {unfinished}" if unfinished else ""
-    if stopped := _signal_behind(error):
-        return 128 + stopped, f"{SIGNALS[stopped]}{but}"
+    behind: BaseException | None = error  # a library may have made another error of a signal
+    while behind is not None:
+        if isinstance(behind, KeyboardInterrupt):
+            stopped = behind.args[0] if isinstance(behind, Stopped) else signal.SIGINT
+            return 128 + stopped, f"{SIGNALS[stopped]}{but}"
+        behind = behind.__context__
     if isinstance(error, mistakes) or _missing_package(error) in EXTRAS:
         return 2, f"error: {in_words(error)}"
     line = f"error: {cause(error)}{but}"
-    if _no_log:
-        traceback.print_exception(error)
-        return 1, line
     with suppress(OSError):  # a full disk may have no room for this either
+        if PRINT_TRACES in os.environ:
+            traceback.print_exception(error)
+            return 1, line
         with open(log_file(), "a", encoding="utf-8") as log:
             traceback.print_exception(error, file=log)
         line += f"; the full traceback is in {log_file()}"
     return 1, line
-
-
-def _signal_behind(error: BaseException | None) -> int | None:
-    """Returns the signal behind an error, which a library may have made another one of."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__context__
-    if error is None:
-        return None
-    return error.args[0] if isinstance(error, Stopped) else signal.SIGINT
 
 
 def _nobody_reads() -> bool:
@@ -195,22 +191,6 @@ def log_file() -> Path:
     return Path(path)
 
 
-_no_log: list[bool] = []
-
-
-def print_traces() -> None:
-    """Prints traces instead of logging them: this process's files disappear with it."""
-    _no_log.append(True)
-
-
-def _print_beside_spark_submit() -> None:
-    """Takes the standard error of spark-submit, which prints that of its Python, line by line, on
-    its standard output."""
-    if "PYSPARK_GATEWAY_PORT" in os.environ:
-        with suppress(OSError):  # not every system shows it
-            os.dup2(os.open(f"/proc/{os.getppid()}/fd/2", os.O_WRONLY | os.O_APPEND), 2)
-
-
 def make_parser(name: str, description: str | None) -> argparse.ArgumentParser:
     """Returns a parser whose help shows the description (usually a docstring) unwrapped."""
     kind = argparse.RawDescriptionHelpFormatter
@@ -218,23 +198,10 @@ def make_parser(name: str, description: str | None) -> argparse.ArgumentParser:
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports errors in one line, and reports a wrong option before a missing one."""
-
-    given: Sequence[str] = ()
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        self.given = sys.argv[1:] if args is None else args
-        return super().parse_known_args(args, namespace)
+    """Reports errors in one line."""
 
     def error(self, message: str) -> NoReturn:
-        if "required" in message:
-            options = [word for word in self.given if word.startswith("--")]
-            if wrong := [word for word in options if not self._is_known(word.split("=")[0])]:
-                message = f"unrecognized arguments: {' '.join(wrong)}"
         self.exit(2, f"{self.prog}: error: {message}; --help lists the options\n")
-
-    def _is_known(self, option: str) -> bool:
-        return any(name.startswith(option) for name in self._option_string_actions)
 
 
 def positive(text: str) -> int:
@@ -264,7 +231,8 @@ def say(line: str) -> None:
 def in_words(error: BaseException) -> str:
     """Describes an error in one line; for a missing package, says what to install."""
     if name := _missing_package(error):
-        return missing_package(name, EXTRAS.get(name, "metrics"))
+        extra = EXTRAS.get(name, "metrics")
+        return f"the package {name} is missing; pip install 'gaixie[{extra}]' installs it"
     if type(error).__name__ == "ValidationError":  # pydantic's, without importing pydantic
         from gaixie.udfs.storage.settings import first_fault
 
@@ -276,8 +244,3 @@ def _missing_package(error: BaseException) -> str:
     """Returns the package that could not be imported, or an empty string for another error."""
     name = error.name if isinstance(error, ModuleNotFoundError) else None
     return (name or "").partition(".")[0]
-
-
-def missing_package(name: str, extra: str) -> str:
-    """Returns the message for a missing package that an extra of gaixie installs."""
-    return f"the package {name} is missing; pip install 'gaixie[{extra}]' installs it"

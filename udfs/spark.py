@@ -1,6 +1,6 @@
 """SPScore-zh as Spark functions.
 
-Pandas UDFs over string columns, for any Spark user:
+Pandas UDFs over string columns, and an expression, for any Spark user:
 
     from gaixie.udfs.spark import features, judgements, spscore, stage
     df.select(spscore("source", "paraphrase"))             # float in [0, 1]
@@ -10,7 +10,7 @@ Pandas UDFs over string columns, for any Spark user:
     df.select(metric("rouge-l-free")("source", "paraphrase"))   # any of gaixie.udfs.metrics
 
     from gaixie.udfs.spark import register
-    register(spark)                                        # the same names in SQL
+    register(spark)                                        # the UDFs in SQL
     spark.sql("SELECT spscore(source, paraphrase) FROM pairs")
 
 All of these also work under Spark Connect if the server's Python has gaixie.
@@ -40,7 +40,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import (
     DoubleType,
     FloatType,
-    IntegerType,
     StringType,
     StructField,
     StructType,
@@ -51,7 +50,6 @@ from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.features import FEATURES, extract
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.spscore.stages import RATED_CUTS, RATED_MIN_MEANING, SCORE_BINS
-from gaixie.udfs.spscore.stages import stage as stage_of
 from gaixie.udfs.text.pair_id import pair_ids
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 from gaixie.udfs.text.validate import REASONS
@@ -141,76 +139,67 @@ def judgements_udf(
     return judge
 
 
+judgements = judgements_udf()
+"""UDF (source, paraphrase) -> judgements and reason, with the default model and segmenter."""
+
+
 @pandas_udf(FloatType())
 def spscore(source: pd.Series, paraphrase: pd.Series) -> pd.Series:
     """Scores each pair with the defaults of judgements_udf; null for a pair that is not fit."""
-    return _judge(source, paraphrase)["spscore"]
+    limits = MIN_CHARACTERS, MAX_CHARACTERS
+    return _judge(source, paraphrase, None, "jieba", *limits)["spscore"]
 
 
 def _judge(
-    source: pd.Series,
-    paraphrase: pd.Series,
-    model: SPScore | None = None,
-    segmenter: str = "jieba",
-    min_characters: int = MIN_CHARACTERS,
-    max_characters: int = MAX_CHARACTERS,
+    source: pd.Series, paraphrase: pd.Series, model: SPScore | None, segmenter: str, *limits: int
 ) -> pd.DataFrame:
     """Returns a row of JUDGED_FIELDS for each pair."""
     model, cut = model or _default_model(), worker_segmenter(segmenter)
     texts = _strings(source), _strings(paraphrase)
-    codes, fit, values = model.validated(*texts, cut, min_characters, max_characters)
+    codes, fit, values = model.validated(*texts, cut, *limits)
     outputs = np.full((len(codes), len(OUTPUTS)), np.nan, np.float32)
     outputs[fit] = model.predict(values)
     judged = pd.DataFrame(outputs, columns=list(OUTPUTS))
     return judged.assign(reason=np.array([None, *REASONS], object)[codes])
 
 
-def stage_udf(
-    cuts: Mapping[str, Sequence[float]], min_meaning: Mapping[str, float] | None = None
-) -> Callable[..., Column]:
-    """Returns a pandas UDF (score, origin, meaning) -> stage under the cut points of each origin.
+def stage(
+    score: Column | str,
+    origin: Column | str,
+    meaning: Column | str | None = None,
+    cuts: Mapping[str, Sequence[float]] = RATED_CUTS,
+    min_meaning: Mapping[str, float] = RATED_MIN_MEANING,
+) -> Column:
+    """Returns gaixie.udfs.spscore.stages.stage as an expression: an integer.
 
-    min_meaning: the least meaning for stages 2 and 3 by origin, 0 by default. It has no effect if
-    the UDF is called without meaning.
+    cuts, min_meaning: by origin; any other origin gets null. By default they are those for ratings,
+    the same for any table; a run of the scoring job has cut points of its own. min_meaning has no
+    effect without meaning.
     """
-
-    @pandas_udf(IntegerType())
-    def stage(*columns: pd.Series) -> pd.Series:
-        score, origin, *meaning = columns
-        stages = pd.Series(pd.NA, index=score.index, dtype="Int32")
-        for name, points in cuts.items():
-            rows = (origin == name) & score.notna()
-            stages[rows] = stage_of(
-                score[rows].to_numpy(),
-                points,
-                meaning[0][rows].to_numpy() if meaning else None,
-                (min_meaning or {}).get(name, 0.0),
-            )
-        return stages
-
-    return stage
+    score, origin, found = _column(score), _column(origin), F.lit(None).cast("int")
+    for name, points in cuts.items():
+        reached = [(score >= F.lit(point).cast("float")).cast("int") for point in points]
+        found = F.when(origin == name, reduce(Column.__add__, reached)).otherwise(found)
+    if meaning is None:
+        return found
+    return F.when(held_back(origin, meaning, min_meaning), F.least(found, F.lit(1))).otherwise(
+        found
+    )
 
 
-def stage_column(cuts: Mapping[str, Sequence[float]], min_meaning: Mapping[str, float]) -> Column:
-    """Returns gaixie.udfs.spscore.stages.stage as an expression of spscore, origin and meaning,
-    which the scoring job writes.
-
-    cuts, min_meaning: by origin. Any other origin gets stage 0.
-    """
-    stage = F.lit(0)
-    for origin, points in cuts.items():
-        reached = [(F.col("spscore") >= F.lit(point).cast("float")).cast("int") for point in points]
-        stage = F.when(F.col("origin") == origin, reduce(Column.__add__, reached)).otherwise(stage)
-    return F.when(held_back_column(min_meaning), F.least(stage, F.lit(1))).otherwise(stage)
-
-
-def held_back_column(min_meaning: Mapping[str, float]) -> Column:
-    """Tells, from origin and meaning, whether low meaning keeps a pair out of stages 2 and 3."""
+def held_back(
+    origin: Column | str, meaning: Column | str, min_meaning: Mapping[str, float]
+) -> Column:
+    """Tells whether a low meaning keeps a pair out of stages 2 and 3. min_meaning: by origin."""
     held = F.lit(False)
-    for origin, least in min_meaning.items():
-        low = F.col("meaning") < F.lit(least).cast("float")
-        held = F.when(F.col("origin") == origin, low).otherwise(held)
+    for name, least in min_meaning.items():
+        low = _column(meaning) < F.lit(least).cast("float")
+        held = F.when(_column(origin) == name, low).otherwise(held)
     return held
+
+
+def _column(given: Column | str) -> Column:
+    return F.col(given) if isinstance(given, str) else given
 
 
 def score_bin_column() -> Column:
@@ -272,7 +261,8 @@ def score_columns(
     min_characters: int,
     max_characters: int,
 ) -> Callable[..., Column]:
-    """Returns an Arrow UDF (source, paraphrase, origin) -> struct of SCORED_FIELDS.
+    """Returns an Arrow UDF (source, paraphrase, origin) -> struct of SCORED_FIELDS, which
+    validates, identifies and scores pairs.
 
     A task that has a GPU uses it if the model can.
     """
@@ -283,56 +273,31 @@ def score_columns(
         gpu = task.resources().get("gpu") if task else None
         model.gpu = gpu.addresses[0] if gpu else None
         limits = worker_segmenter(segmenter), min_characters, max_characters
-        return score_batch(source, paraphrase, origin, model, *limits)
+        codes, fit, values = model.validated(source, paraphrase, *limits)
+        if not fit.all():
+            kept = pa.array(fit)
+            source, paraphrase, origin = (c.filter(kept) for c in (source, paraphrase, origin))
+        columns = [pair_ids(source, paraphrase, origin)]
+        columns += [pa.array(column) for column in values[:, : len(FEATURES)].T]
+        columns += [pa.array(column) for column in model.predict(values).T]
+        if not fit.all():
+            places = pa.array(np.cumsum(fit) - 1, mask=~fit)  # null for pairs that are not fit
+            columns = [column.take(places) for column in columns]
+        reasons = pa.array(REASONS).take(pa.array(codes.astype(np.int32) - 1, mask=fit))
+        return pa.StructArray.from_arrays([reasons, *columns], names=SCORED_FIELDS.names)
 
     return score
 
 
-def score_batch(
-    source: pa.Array,
-    paraphrase: pa.Array,
-    origin: pa.Array,
-    model: SPScore,
-    segmenter: Segmenter,
-    min_characters: int,
-    max_characters: int,
-) -> pa.StructArray:
-    """Validates, identifies and scores one batch of pairs; see SCORED_FIELDS."""
-    limits = min_characters, max_characters
-    codes, fit, values = model.validated(source, paraphrase, segmenter, *limits)
-    if not fit.all():
-        kept = pa.array(fit)
-        source, paraphrase, origin = (c.filter(kept) for c in (source, paraphrase, origin))
-    columns = [pair_ids(source, paraphrase, origin)]
-    columns += [pa.array(column) for column in values[:, : len(FEATURES)].T]
-    columns += [pa.array(column) for column in model.predict(values).T]
-    if not fit.all():
-        places = pa.array(np.cumsum(fit) - 1, mask=~fit)  # null for pairs that are not fit
-        columns = [column.take(places) for column in columns]
-    reasons = pa.array(REASONS).take(pa.array(codes.astype(np.int32) - 1, mask=fit))
-    return pa.StructArray.from_arrays([reasons, *columns], names=SCORED_FIELDS.names)
-
-
-def register(
-    spark: SparkSession,
-    cuts: Mapping[str, Sequence[float]] | None = None,
-    min_meaning: Mapping[str, float] | None = None,
-) -> None:
-    """Registers ``features``, ``judgements``, ``spscore`` and ``stage`` for SQL in this session.
+def register(spark: SparkSession) -> None:
+    """Registers ``features``, ``judgements`` and ``spscore`` for SQL in this session.
 
     From then on the workers of a local session run this Python, unless PYSPARK_PYTHON names one.
-    cuts, min_meaning: as for stage_udf; by default those of gaixie.udfs.spark.stage.
     """
     use_this_python()
-    spark.udf.register("features", features)
-    spark.udf.register("judgements", judgements)
-    spark.udf.register("spscore", spscore)
-    spark.udf.register("stage", stage_udf(cuts, min_meaning) if cuts else stage)
-
-
-stage = stage_udf(RATED_CUTS, RATED_MIN_MEANING)
-"""UDF (score, origin, meaning) -> stage under RATED_CUTS of gaixie.udfs.spscore.stages, the same
-for any table. A run of the scoring job cuts its stages by quantiles of its own pairs."""
-
-judgements = judgements_udf()
-"""UDF (source, paraphrase) -> judgements and reason, with the default model and segmenter."""
+    for name, function in (
+        ("features", features),
+        ("judgements", judgements),
+        ("spscore", spscore),
+    ):
+        spark.udf.register(name, function)

@@ -27,12 +27,14 @@ COPY conf conf
 COPY udfs udfs
 COPY jobs jobs
 RUN pip wheel --no-deps --wheel-dir /dist . \
-    && python -m gaixie.jobs.fetch_jars /jars
+    && touch nothing.py \
+    && "$SPARK_HOME/bin/spark-submit" --master "local[1]" --properties-file conf/spark/s3a-jars.conf \
+       --conf spark.jars.ivy=/ivy nothing.py
 
 FROM java
 COPY --from=packages /opt/gaixie /opt/gaixie
 # The jars behind s3a://, for every Java of this image; no job fetches any.
-COPY --from=build /jars /opt/gaixie/s3a-jars
+COPY --from=build /ivy/jars /opt/gaixie/s3a-jars
 RUN ln -s /opt/gaixie/s3a-jars/*.jar "$SPARK_HOME/jars/" \
     && useradd --uid 10001 --user-group --create-home gaixie \
     && install -d -o gaixie -g gaixie /var/gaixie

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -16,14 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
-from gaixie.jobs.corpus.files import (
-    choose_files,
-    find_files,
-    folder_columns,
-    local_path,
-    names_columns_throughout,
-    shown,
-)
+from gaixie.jobs.corpus.files import choose_files, find_files, folder_columns, shown
 from gaixie.jobs.corpus.input import LICENSE, Input
 from gaixie.jobs.corpus.parquet import read_table
 from gaixie.jobs.corpus.reading import (
@@ -33,6 +25,7 @@ from gaixie.jobs.corpus.reading import (
     parts_of,
     rows_of,
     tasks,
+    text_pieces,
 )
 from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.features import FEATURES
@@ -41,7 +34,14 @@ from gaixie.udfs.spscore.stages import ORIGINS
 from gaixie.udfs.storage import tables
 from gaixie.udfs.storage.records import UNDECODABLE, likely_encoding
 from gaixie.udfs.storage.storage import File
-from gaixie.udfs.storage.tables import MALFORMED_LINE, Footer, Scan, TableError, opened, read_footer
+from gaixie.udfs.storage.tables import (
+    MALFORMED_LINE,
+    Form,
+    Scan,
+    TableError,
+    opened,
+    read_footer,
+)
 
 RESERVED = (
     *("pair_id", "source", "paraphrase", "origin", "reason", "stage"),
@@ -49,291 +49,286 @@ RESERVED = (
 )
 """Columns that the job writes itself; compared without case."""
 
-MAX_COLUMNS = 5_000
-"""Maximum columns of a scored table. With 20,000, planning alone fills a heap of 1 GB."""
-
 SMALL_BYTES = 10_000_000
 """Files of less are scanned in this process, before Spark starts (about 100,000 pairs)."""
 
 GIVE_ENCODING = "it is not UTF-8: give its encoding"
 
 LISTED = 5
-"""Names of files that a line lists."""
+"""Names that a line lists."""
+
+
+# Before Spark starts
+
+
+@dataclass(frozen=True)
+class FoundFiles:
+    """The files of an input before their inspection; see InputFiles."""
+
+    settings: Input
+    kind: str
+    files: list[File]
+    left_out: list[str]
+    folder_names: list[str]
+
+    @property
+    def form(self) -> Form:
+        return self.settings.csv.form(self.kind)
+
+
+def find_input(settings: Input) -> FoundFiles:
+    """Finds the files of an input, and looks at the first.
+
+    Raises UserError for a missing path, an empty input, an unknown format, or a first file that
+    cannot be read or has no such column.
+    """
+    data, others = find_files(settings.path)
+    if not data:
+        raise UserError(f"{settings.path}: no data, expected at least one file with rows")
+    kind, files = choose_files(settings, data)
+    chosen = {file.uri for file in files}
+    left_out = [*(file.uri for file in data if file.uri not in chosen), *others]
+    if left_out:
+        names = _listed([uri.rpartition("/")[2] for uri in left_out])
+        say(f"{settings.path}: {len(files)} {kind} files; left out {len(left_out)}: {names}")
+    first = files[0].uri
+    folder_names = [*folder_columns(first, settings.path)]
+    for file in files:
+        if [*folder_columns(file.uri, settings.path)] != folder_names:
+            told = ", ".join(folder_names) or "none"
+            raise UserError(f"{shown(file.uri)}: its folders name other columns than {told}")
+    found = FoundFiles(settings, kind, files, left_out, folder_names)
+    try:
+        header = tables.header_of(first, found.form)
+    except TableError as error:
+        raise _fault(first, str(error)) from None
+    if kind != "jsonl":  # whose columns are known once all of it is read
+        _recognised(settings, [*header, *folder_names], shown(first))
+    return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:LISTED]) + ", …" * (len(names) > LISTED)
+
+
+def _fault(uri: str, said: str) -> UserError:
+    """Returns an error with what a reader said of a file, which may begin with its name."""
+    rest = said.removeprefix(uri)
+    return UserError(f"{shown(uri)}{rest}" if rest != said else f"{shown(uri)}: {said}")
+
+
+def _recognised(settings: Input, names: list[str], path: str) -> Input:
+    """Returns the settings with the columns of the two sentences, once the names are checked.
+
+    Raises UserError if a requested column is missing, or two columns have one name.
+    """
+    for side in ("source", "paraphrase"):
+        name = f"{side}_column"
+        known = tables.known_as(names, side)
+        if name not in settings.model_fields_set and side not in names and known:
+            settings = settings.model_copy(update={name: known})
+    options = {
+        settings.source_column: "; --source-column names another",
+        settings.paraphrase_column: "; --paraphrase-column names another",
+        settings.origin_column: "; give --origin, or --origin-column for another",
+    }
+    for wanted in (*settings.text_columns, *(settings.carried or ())):
+        if wanted not in names:
+            there = ", ".join(names) or "none"
+            hint = f"; {GIVE_ENCODING}" if UNDECODABLE in there else options.get(wanted, "")
+            there = there if there.isprintable() else "what looks like UTF-16, or a binary file"
+            raise UserError(f"{path}: no column '{wanted}', it has: {there}{hint}")
+    lower = [name.lower() for name in names]
+    if settings.license and LICENSE in lower:
+        raise UserError(
+            f"{path}: has a column '{LICENSE}', but the settings state the licence "
+            f"{settings.license!r} for all its pairs; remove one of the two"
+        )
+    if twice := [name for name in names if lower.count(name.lower()) > 1]:
+        raise UserError(f"{path}: columns '{twice[0]}' and '{twice[1]}' have one name: rename one")
+    return settings
+
+
+# With Spark
 
 
 Wanted = Callable[[Input, File], bool]
 """Returns whether to read a file of an input."""
 
 
-# Before Spark starts
-
-
-def find_inputs(inputs: Iterable[Input]) -> list[InputFiles]:
-    """Finds the files of every input, and looks at the first of each.
-
-    Raises UserError for a missing path, an empty input, an unknown format, or a first file that
-    cannot be read or has no such column.
-    """
-    return [_find(settings) for settings in inputs]
-
-
-def _find(settings: Input) -> InputFiles:
-    found, others = find_files(settings.path)
-    if not found:
-        raise UserError(f"{settings.path}: no data, expected at least one file with rows")
-    kind, files = choose_files(settings, found)
-    chosen = {file.uri for file in files}
-    left_out = [*(file.uri for file in found if file.uri not in chosen), *others]
-    if left_out:
-        said = f"{len(files)} {kind} files; left out {len(left_out)}: {_listed(left_out)}"
-        say(f"{settings.path}: {said}")
-    source = InputFiles(settings, settings, kind, StructType(), files, left_out)
-    first = files[0].uri
-    try:
-        names = tables.header_of(first, source.form)
-    except TableError as error:
-        raise UserError(f"{shown(first)}{_after(first, error)}") from None
-    source.folder_names = [*folder_columns(first, settings.path)]
-    for file in files:
-        if [*folder_columns(file.uri, settings.path)] != source.folder_names:
-            told = ", ".join(source.folder_names) or "none"
-            raise UserError(f"{shown(file.uri)}: its folders name other columns than {told}")
-    if kind != "jsonl":
-        _check_names([*names, *source.folder_names], shown(first), source)
-    return source
-
-
-def _listed(uris: Sequence[str]) -> str:
-    names = [uri.rpartition("/")[2] for uri in uris]
-    return ", ".join(names[:LISTED]) + ", …" * (len(names) > LISTED)
-
-
-def _after(uri: str, error: Exception) -> str:
-    """Returns what an error says of a file, after the file's name."""
-    said = str(error).removeprefix(uri)
-    return said if said != str(error) else f": {said}"
-
-
-def _check_names(names: list[str], path: str, source: InputFiles) -> None:
-    """Recognises the two sentences, and checks the names of the columns.
-
-    Raises UserError if a requested column is missing, two columns have one name, or there are more
-    columns than Java has memory for.
-    """
-    settings = source.settings
-    for side in ("source", "paraphrase"):
-        name = f"{side}_column"
-        known = tables.known_as(names, side)
-        if name not in settings.model_fields_set and side not in names and known:
-            say(f"{path}: column '{known}' is read as the {side}")
-            settings = settings.model_copy(update={name: known})
-    source.settings = settings
-    if settings.carried is None and len(names) > MAX_COLUMNS:
-        raise UserError(
-            f"{path}: {len(names):,} columns, and a run carries all of them; Java runs out of "
-            f"memory with more than {MAX_COLUMNS:,}: remove columns that are not needed"
-        )
-    options = {
-        settings.source_column: "--source-column names another",
-        settings.paraphrase_column: "--paraphrase-column names another",
-        settings.origin_column: "give --origin, or --origin-column for another",
-    }
-    texts = settings.text_columns
-    for wanted in dict.fromkeys([*texts, *(settings.carried or ())]):
-        if wanted not in names:
-            there = ", ".join(names) or "none"
-            if not "".join(names).isprintable():
-                kind = (
-                    "UTF-16 (--encoding utf-16-le)" if "\0" in "".join(names) else "a binary file"
-                )
-                raise UserError(f"{path}: no column '{wanted}'; it looks like {kind}")
-            hint = f"; {GIVE_ENCODING}" if UNDECODABLE in there else ""
-            option = f"; {options[wanted]}" if wanted in options else ""
-            raise UserError(f"{path}: no column '{wanted}', it has: {there}{hint or option}")
-    if settings.license and any(name.lower() == LICENSE for name in names):
-        raise UserError(
-            f"{path}: has a column '{LICENSE}', but the settings state the licence "
-            f"{settings.license!r} for all its pairs; remove one of the two"
-        )
-    known_names: dict[str, str] = {}
-    for name in names:
-        if (other := known_names.setdefault(name.lower(), name)) != name:
-            raise UserError(
-                f"{path}: columns '{other}' and '{name}' differ only in case: rename one"
-            )
-    if twice := [name for name in known_names.values() if names.count(name) > 1]:
-        raise UserError(f"{path}: two columns are named '{twice[0]}': rename one")
-
-
-# With Spark
-
-
 def inspect_inputs(
-    spark: SparkSession, inputs: list[InputFiles], wanted: Wanted | None = None
+    spark: SparkSession, inputs: Iterable[FoundFiles], wanted: Wanted | None = None
 ) -> list[InputFiles]:
-    """Checks all files of the inputs, and enters what it finds.
+    """Checks all files of the inputs.
 
     wanted: selects the files to read; an input may be left with none. Raises UserError for a file
     that cannot be read, a missing column, a column of the wrong type, a column that collides with
     one of the job's, an unknown origin, or extra columns that clash.
     """
-    for source in inputs:
-        if wanted:
-            found = source.files
-            source.files = [file for file in found if wanted(source.given, file)]
-            say(f"{source.settings.path}: {len(source.files)} of {len(found)} files are new")
-        if not source.files:
-            continue
-        if source.format == "parquet":
-            _inspect_parquet(spark, source)
-        else:
-            _inspect_text(spark, source)
-        _check_columns(source)
-        origin = source.settings.origin_column
-        if origin and (source.format == "parquet" or origin in source.folder_names):
-            _check_origins(spark, source)
-        for own, name in source.extra_names.items():
-            if own != name:
-                say(f"{source.settings.path}: the run carries its column '{own}' as '{name}'")
-    check_extra_columns(inputs)
-    return inputs
-
-
-def check_extra_columns(inputs: list[InputFiles]) -> None:
-    """Raises UserError if a carried column has two types."""
+    inspected = []
     types: dict[str, tuple[str, DataType]] = {}
-    for source in inputs:
+    for found in inputs:
+        if wanted:
+            new = [file for file in found.files if wanted(found.settings, file)]
+            say(f"{found.settings.path}: {len(new)} of {len(found.files)} files are new")
+            found = replace(found, files=new)
+        inspected.append(source := _inspect(spark, found))
         for extra in source.extra_columns:
-            path, known = types.setdefault(extra.name, (source.settings.path, extra.dataType))
+            path, known = types.setdefault(extra.name, (found.settings.path, extra.dataType))
             if known != extra.dataType:
                 both = f"{extra.dataType.simpleString()}, but {known.simpleString()} in {path}"
-                raise UserError(f"{source.settings.path}: column '{extra.name}' is {both}")
+                raise UserError(f"{found.settings.path}: column '{extra.name}' is {both}")
+    return inspected
 
 
-def _check_fields(kind: pa.DataType, where: str) -> None:
-    """Raises UserError if two fields in a column differ only in case, which Spark cannot hold."""
-    if isinstance(kind, pa.StructType):
-        names = [inner.name for inner in kind]
-        lower = [name.lower() for name in names]
-        if twice := [name for name in names if lower.count(name.lower()) > 1]:
-            both = "' and '".join(twice[:2])
-            raise UserError(f"{where}: its fields '{both}' differ only in case: rename one")
-    for number in range(kind.num_fields):
-        _check_fields(kind.field(number).type, where)
+def _inspect(spark: SparkSession, found: FoundFiles) -> InputFiles:
+    source = InputFiles(**vars(found), schema=StructType(), pieces={}, rows={}, in_python=False)
+    if not found.files:
+        return source
+    origin, path = found.settings.origin_column, shown(found.files[0].uri)
+    is_named = origin in found.folder_names
+    for file in found.files if is_named else ():
+        value = folder_columns(file.uri, found.settings.path)[str(origin)]
+        _check_origin(shown(file.uri), origin, value)
+    if found.kind == "parquet":
+        source = _with_footers(spark, source)
+    else:
+        source = _with_scans(spark, source, None if is_named else origin)
+    settings = _recognised(found.settings, source.schema.names, path)
+    source = replace(source, settings=settings)
+    for name in settings.text_columns:
+        if name not in found.settings.text_columns:
+            side = "source" if name == settings.source_column else "paraphrase"
+            say(f"{path}: column '{name}' is read as the {side}")
+    _check_types(source, path)
+    if origin and found.kind == "parquet" and not is_named:
+        unknown = rows_of(spark, source, source.files).select(
+            (F.lit("") if source.in_python else F.input_file_name()).alias("path"),
+            column(origin).cast("string").alias("origin"),
+        )
+        unknown = unknown.where(F.col("origin").isNull() | ~F.col("origin").isin(*ORIGINS))
+        [[first]] = unknown.agg(F.min(F.struct("path", "origin"))).collect()
+        if first is not None:
+            _check_origin(shown(unquote(first.path)) or settings.path, origin, first.origin)
+    return source
 
 
-def _footer(file: File) -> Footer:
-    try:
-        footer = read_footer(file.uri)
-    except TableError as error:
-        raise UserError(f"{shown(file.uri)}{_after(file.uri, error)}") from None
-    for own in footer.schema:
-        _check_fields(own.type, f"{shown(file.uri)}: column '{own.name}'")
-    return footer
+def _check_origin(path: str, name: str | None, value: str | None) -> None:
+    if value not in ORIGINS:
+        held = "no origin in a row" if value is None else f"the unknown origin {value!r}"
+        known = f"expected one of {', '.join(ORIGINS)}"
+        raise UserError(f"{path}: column '{name}' holds {held}, {known}")
 
 
-def _inspect_parquet(spark: SparkSession, source: InputFiles) -> None:
+def _check_types(source: InputFiles, path: str) -> None:
+    """Raises UserError for a sentence that is no text, or a column that the job writes itself."""
+    settings = source.settings
+    types = {own.name: own.dataType for own in source.schema}
+    for name in settings.text_columns:
+        is_list = name == settings.list_column
+        kind = getattr(types[name], "elementType", types[name]) if is_list else types[name]
+        if kind.typeName() not in ("string", "binary"):
+            expected = "string" + " or a list of strings" * is_list
+            found = f"{types[name].simpleString()}, expected {expected}"
+            raise UserError(f"{path}: column '{name}' is {found}")
+    if settings.carried is not None:
+        return
+    for name, renamed in source.extra_names.items():
+        if renamed.lower() in RESERVED or (renamed != name and renamed in types):
+            fault = "has the name of a column that the job writes; rename it or remove it"
+            if name == "origin" and settings.origin:
+                fault += ", or read the origins from it: --origin-column origin instead of --origin"
+            raise UserError(f"{path}: column '{name}' {fault}")
+        if renamed != name:
+            say(f"{settings.path}: the run carries its column '{name}' as '{renamed}'")
+    read = (*source.extra_names, *settings.text_columns)
+    if left := [name for name in types if name not in read]:
+        say(f"{settings.path}: its columns {_listed(left)} are not read")
+
+
+def _with_footers(spark: SparkSession, source: InputFiles) -> InputFiles:
     """Reads every footer, so that errors name the file that is not Parquet or lacks a column."""
     with ThreadPoolExecutor(16) as pool:
-        footers = dict(zip(source.files, pool.map(_footer, source.files), strict=True))
-    first = source.files[0]
-    expected = footers[first].schema
-    for file, footer in footers.items():
-        _check_alike(footer.schema, expected, source, file, first)
-        source.rows[file.uri], source.row_groups[file.uri] = footer.rows, footer.row_groups
-        in_python = footer.in_python or not _java_can_name(spark, file.uri)
-        if in_python or not names_columns_throughout(file.uri, source.settings.path):
-            source.in_python.add(file.uri)
-    if str(spark.sparkContext.master).startswith("local"):  # a stale .crc beside a file is no fault
-        jvm: Any = spark._jvm
-        jvm.org.apache.hadoop.fs.FileSystem.getLocal(
-            spark._jsc.hadoopConfiguration()
-        ).setVerifyChecksum(False)
-    if not sum(source.rows.values()):
-        raise UserError(f"{source.settings.path}: no rows, expected at least one")
-    schema = StructType([StructField(own.name, _spark_type(own.type)) for own in expected])
-    if source.in_python:
-        source.in_python = {file.uri for file in source.files}
-    else:
-        of_python, schema = schema, read_table(spark, first.uri).schema
-        source.alike = [own.dataType for own in of_python] == [
-            schema[own.name].dataType for own in of_python
-        ]
-    held = {name: StringType() for name in source.folder_names if name not in schema.names}
-    source.schema = StructType([*schema, *(StructField(name, kind) for name, kind in held.items())])
+        try:
+            footers = [*pool.map(read_footer, [file.uri for file in source.files])]
+        except TableError as error:
+            uri = next(file.uri for file in source.files if str(error).startswith(file.uri))
+            raise _fault(uri, str(error)) from None
+    path, first = source.settings.path, shown(source.files[0].uri)
+    expected = {own.name: own.type for own in footers[0].schema}
+    for file, footer in zip(source.files, footers, strict=True):
+        if others := expected.keys() ^ {*footer.schema.names}:
+            fault = f"column '{min(others)}' is not in every file of {path}"
+            raise UserError(f"{shown(file.uri)}: {fault}")
+        for own in footer.schema:
+            if _spark_type(own.type) != _spark_type(expected[own.name]):
+                types = f"{own.type}, expected {expected[own.name]} as in {first}"
+                raise UserError(f"{shown(file.uri)}: column '{own.name}' is {types}")
+    if not sum(footer.rows for footer in footers):
+        raise UserError(f"{path}: no rows, expected at least one")
+    schema = StructType([StructField(name, _spark_type(kind)) for name, kind in expected.items()])
+    # Spark would look for the columns that folders name below one folder of all files alone.
+    in_python = bool(source.folder_names) or any(footer.in_python for footer in footers)
+    alike = True
+    if not in_python:
+        of_python, schema = schema, read_table(spark, source.files[0].uri).schema
+        alike = [own.dataType for own in of_python] == [own.dataType for own in schema]
+    held = [StructField(name, StringType()) for name in source.folder_names if name not in expected]
+    by_uri = dict(zip((file.uri for file in source.files), footers, strict=True))
+    return replace(
+        source,
+        schema=StructType([*schema, *held]),
+        # A part of a file is read in Python, whose types must be those of Spark.
+        pieces={uri: footer.row_groups if alike else 1 for uri, footer in by_uri.items()},
+        rows={uri: footer.rows for uri, footer in by_uri.items()},
+        in_python=in_python,
+    )
 
 
 def _spark_type(kind: pa.DataType) -> DataType:
     return from_arrow_type(kind, prefer_timestamp_ntz=True)
 
 
-def _check_alike(
-    schema: pa.Schema, expected: pa.Schema, source: InputFiles, file: File, first: File
-) -> None:
-    """Raises UserError if a file's columns differ from those of the input's first file."""
-    path = shown(file.uri)
-    if others := {*expected.names} ^ {*schema.names}:
-        raise UserError(
-            f"{path}: column '{min(others)}' is not in every file of {source.settings.path}"
-        )
-    for own in schema:
-        wanted = expected.field(own.name).type
-        if _spark_type(own.type) != _spark_type(wanted):
-            types = f"{own.type}, expected {wanted} as in {shown(first.uri)}"
-            raise UserError(f"{path}: column '{own.name}' is {types}")
+def _with_scans(spark: SparkSession, source: InputFiles, origin: str | None) -> InputFiles:
+    """Reads all files of text once: finds their columns, and what is wrong with them.
 
-
-def _java_can_name(spark: SparkSession, uri: str) -> bool:
-    """Tells whether Java finds a file of this name: in the locale C, only if it is ASCII."""
-    if uri.isascii() or not local_path(uri):
-        return True
-    jvm: Any = spark._jvm
-    return "UTF" in (jvm.java.lang.System.getProperty("sun.jnu.encoding") or "").upper()
-
-
-def _inspect_text(spark: SparkSession, source: InputFiles) -> None:
-    """Reads all files once: finds their columns, and what is wrong with them."""
-    known = None
-    if source.settings.origin_column and source.settings.origin_column not in source.folder_names:
-        known = source.settings.origin_column, ORIGINS
-    scans = _scans(spark, source, known)
-    if source.format in ("csv", "tsv"):
-        source.whole = {file.uri for file, parts in scans.items() if _open(parts)}
-        again = [f for f in source.files if f.uri in source.whole and len(scans[f]) > 1]
-        scans |= _scans(spark, replace(source, files=again), known) if again else {}
+    origin: the column of the files in which only ORIGINS may be.
+    """
+    known = (origin, ORIGINS) if origin else None
+    pieces = text_pieces(source.files, source.form)
+    scans = _scans(spark, source, pieces, known)
+    # A record that spans lines may begin in one piece and end in the next.
+    again = [f for f in source.files if any(part.open_quotes for part in scans[f])]
+    if again := [file for file in again if pieces[file.uri] > 1]:
+        pieces |= {file.uri: 1 for file in again}
+        scans |= _scans(spark, replace(source, files=again), pieces, known)
     names: dict[str, None] = {}
     for file, parts in scans.items():
         own = {name: None for part in parts for name in part.names}
         _check_scans(file, parts)
-        if source.format != "jsonl" and names and {*own} != {*names}:
-            other = min({*own} ^ {*names})
-            path = source.settings.path
-            raise UserError(f"{shown(file.uri)}: column '{other}' is not in every file of {path}")
+        if source.kind != "jsonl" and names and {*own} != {*names}:
+            fault = f"column '{min({*own} ^ {*names})}' is not in every file"
+            raise UserError(f"{shown(file.uri)}: {fault} of {source.settings.path}")
         names |= own
     if not any(part.objects for parts in scans.values() for part in parts):
-        first = shown(source.files[0].uri)
         what = "rows"
-        if source.format == "jsonl":
+        if source.kind == "jsonl":
             what = "JSON object found, expected one a line (jq -c .[] makes lines of a JSON array)"
-        raise UserError(f"{first}: no {what}")
-    fields = [StructField(name, StringType()) for name in [*names, *source.folder_names]]
-    source.schema = StructType(fields)
+        raise UserError(f"{shown(source.files[0].uri)}: no {what}")
     for file, parts in scans.items():
         unknown = next((part.unknown for part in parts if part.unknown), None)
-        if unknown and source.settings.origin_column in names:
-            held = f"{unknown}, expected one of {', '.join(ORIGINS)}"
-            raise UserError(f"{shown(file.uri)}, {held}")
-
-
-def _open(parts: list[Scan]) -> bool:
-    return any(part.open_quotes for part in parts)
+        if unknown and origin in names:
+            known_ones = ", ".join(ORIGINS)
+            raise UserError(f"{shown(file.uri)}, {unknown}, expected one of {known_ones}")
+    schema = StructType([StructField(n, StringType()) for n in (*names, *source.folder_names)])
+    return replace(source, schema=schema, pieces=pieces)
 
 
 def _check_scans(file: File, parts: list[Scan]) -> None:
     """Raises UserError if a file cannot be read to its end, or has another encoding."""
     for part in parts:
         if part.fault:
-            raise UserError(shown(file.uri) + part.fault.removeprefix(file.uri))
+            raise _fault(file.uri, part.fault)
     if any(part.undecodable for part in parts) and not any(part.good for part in parts):
         with opened(file.uri) as data:
             likely = likely_encoding(data.peek())
@@ -342,80 +337,27 @@ def _check_scans(file: File, parts: list[Scan]) -> None:
 
 
 def _scans(
-    spark: SparkSession, source: InputFiles, known: tuple[str, Sequence[str]] | None
+    spark: SparkSession,
+    source: InputFiles,
+    pieces: Mapping[str, int],
+    known: tuple[str, Sequence[str]] | None,
 ) -> dict[File, list[Scan]]:
     """Reads every part of every file; in this process if they are small."""
-    form = source.form
-    parts = parts_of(source.files, form, {}, source.whole)
-    look = partial(tables.scan, form=form, known=known)
+    groups = parts_of(source.files, pieces, source.piece_length)
+    look = partial(tables.scan, form=source.form, known=known)
     if sum(file.size for file in source.files) < SMALL_BYTES:
-        found = [look(part) for group in parts for part in group]
+        found = [look(part) for group in groups for part in group]
     else:
 
         def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number in numbers(batches):
-                scans = pickle.dumps([look(part) for part in parts[number]])
+                scans = pickle.dumps([look(part) for part in groups[number]])
                 yield pa.record_batch({"number": [number], "scans": [scans]})
 
-        rows = tasks(spark, len(parts)).mapInArrow(work, "number long, scans binary").collect()
+        rows = tasks(spark, len(groups)).mapInArrow(work, "number long, scans binary").collect()
         held = {row.number: pickle.loads(row.scans) for row in rows}
-        found = [scan for number in range(len(parts)) for scan in held[number]]
+        found = [scan for number in range(len(groups)) for scan in held[number]]
     by_uri: dict[str, list[Scan]] = {file.uri: [] for file in source.files}
-    for part, scan in zip((part for group in parts for part in group), found, strict=True):
+    for part, scan in zip((part for group in groups for part in group), found, strict=True):
         by_uri[part.uri].append(scan)
     return {file: by_uri[file.uri] for file in source.files}
-
-
-def _check_columns(source: InputFiles) -> None:
-    """Recognises and checks the columns of an input, from its schema."""
-    path = shown(source.files[0].uri)
-    _check_names(source.schema.names, path, source)
-    settings = source.settings
-    types = {own.name: own.dataType for own in source.schema}
-    for name in settings.text_columns:
-        kind, expected = types[name], "string"
-        if name == settings.list_column:
-            expected += " or a list of strings"
-            kind = getattr(kind, "elementType", kind)
-        if kind.typeName() not in ("string", "binary"):
-            raise UserError(
-                f"{path}: column '{name}' is {types[name].simpleString()}, expected {expected}"
-            )
-    carried = source.extra_names if settings.carried is None else {}
-    for name, renamed in carried.items():
-        clash = renamed.lower() in RESERVED or (renamed != name and renamed in types)
-        if clash:
-            fault = "has the name of a column that the job writes; rename it or remove it"
-            if name == "origin" and settings.origin:
-                fault += ", or read the origins from it: --origin-column origin instead of --origin"
-            raise UserError(f"{path}: column '{name}' {fault}")
-    left = [n for n in source.schema.names if n not in (*carried, *settings.text_columns)]
-    if left and settings.carried is None:
-        names = ", ".join(left[:LISTED]) + ", …" * (len(left) > LISTED)
-        say(f"{settings.path}: its columns {names} are not read")
-
-
-def _check_origins(spark: SparkSession, source: InputFiles) -> None:
-    """Raises UserError that names the first file with an origin not in ORIGINS; of text, only those
-    of folders, since its scan has seen the others."""
-    name = source.settings.origin_column or ""
-    for file in source.files if name in source.folder_names else ():
-        value = folder_columns(file.uri, source.settings.path)[name]
-        if value not in ORIGINS:
-            raise _unknown_origin(shown(file.uri), name, value)
-    if name in source.folder_names:
-        return
-    file_path = F.input_file_name() if not source.in_python else F.lit("")
-    rows = rows_of(spark, source, source.files)
-    origin = column(name).cast("string").alias("origin")
-    known = origin.isNotNull() & origin.isin(*ORIGINS)
-    unknown = rows.where(~known).select(file_path.alias("path"), origin)
-    [[first]] = unknown.agg(F.min(F.struct("path", "origin"))).collect()
-    if first is not None:
-        path = shown(unquote(first.path)) or source.settings.path
-        raise _unknown_origin(path, name, first.origin)
-
-
-def _unknown_origin(path: str, name: str, value: str | None) -> UserError:
-    held = "no origin in a row" if value is None else f"the unknown origin {value!r}"
-    return UserError(f"{path}: column '{name}' holds {held}, expected one of {', '.join(ORIGINS)}")

@@ -7,11 +7,9 @@ by gaixie.udfs.storage.tables, in one task for each file or part of a file.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
 from urllib.parse import unquote
@@ -23,7 +21,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from gaixie.jobs.corpus.files import column_base, folder_columns, shown
+from gaixie.jobs.corpus.files import folder_columns, shown
 from gaixie.jobs.corpus.input import LICENSE, Input
 from gaixie.jobs.corpus.parquet import CHECKED
 from gaixie.udfs.command_line import UserError
@@ -32,13 +30,7 @@ from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage import tables
 from gaixie.udfs.storage.records import UNDECODABLE
 from gaixie.udfs.storage.storage import File, link_to, spark_uri
-from gaixie.udfs.storage.tables import (
-    MALFORMED_LINE,
-    Form,
-    Part,
-    TableError,
-    is_divisible,
-)
+from gaixie.udfs.storage.tables import MALFORMED_LINE, Form, Part, TableError, is_divisible
 from gaixie.udfs.text.validate import MALFORMED
 
 NO_ORIGIN = "unknown"
@@ -57,71 +49,45 @@ Span = tuple[int, int]
 """A part of one file: its first row group or byte, and the first behind it."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class InputFiles:
     """An input after its inspection."""
 
     settings: Input
-    """With the names of the columns that were recognised; given has them as the user did."""
-    given: Input
-    format: str
+    """With the names of the columns that were recognised."""
+    kind: str
+    """One of gaixie.udfs.storage.tables.KINDS."""
+    files: list[File]
+    left_out: list[str]
+    """URIs of the files below the input's path that are not read."""
+    folder_names: list[str]
+    """Columns that the names of folders hold, such as day=1."""
     schema: StructType
     """Columns of the files and of their folders; text formats have only strings."""
-    files: list[File]
-    left_out: list[str] = field(default_factory=list)
-    """URIs of the files below the input's path that are not read."""
-    rows: dict[str, int] = field(default_factory=dict)
+    pieces: dict[str, int]
+    """Number of pieces into which each file can be split: row groups, or PART_BYTES of text."""
+    rows: dict[str, int]
     """Rows of each file, if its footer says so (Parquet)."""
-    row_groups: dict[str, int] = field(default_factory=dict)
-    in_python: set[str] = field(default_factory=set)
-    """Parquet files that Spark's reader cannot read as they are."""
-    alike: bool = False
-    """Whether Python reads these Parquet files with the same types as Spark."""
-    whole: set[str] = field(default_factory=set)
-    """CSV files with records that span lines."""
-    folder_names: list[str] = field(default_factory=list)
-    """Columns that the names of folders hold, such as day=1."""
+    in_python: bool
+    """Whether Spark's reader cannot read these files as they are."""
 
     @property
     def form(self) -> Form:
-        return self.settings.csv.form(self.format)
-
-    def pieces(self, file: File) -> int:
-        """Returns the number of pieces into which a file can be split for reading."""
-        if self.format == "parquet":
-            return self.row_groups[file.uri]
-        is_whole = file.uri in self.whole or not is_divisible(self.form, file.uri)
-        return 1 if is_whole else ceil(file.size / PART_BYTES)
+        return self.settings.csv.form(self.kind)
 
     @property
     def piece_length(self) -> int:
         """Returns the length of a piece, in row groups or bytes."""
-        return 1 if self.format == "parquet" else PART_BYTES
+        return 1 if self.kind == "parquet" else PART_BYTES
 
     def spans(self, file: File, count: int) -> Sequence[Span | None]:
         """Divides a file into up to so many parts of about equal size; None is the whole file."""
-        pieces = 1 if self.format == "parquet" and not self.alike else self.pieces(file)
+        pieces = self.pieces[file.uri]
         count = min(count, pieces)
         if count < 2:
             return [None]
         places = (self.piece_length * round(pieces * k / count) for k in range(count + 1))
         return [*pairwise(places)]
-
-    @property
-    def names(self) -> list[str]:
-        """Returns the columns that the files themselves hold."""
-        return [name for name in self.schema.names if name not in self.folder_names]
-
-    @property
-    def extra_columns(self) -> list[StructField]:
-        """Returns the columns that are carried through, as the run stores them."""
-        columns = [
-            StructField(name, self.schema[own].dataType) for own, name in self.extra_names.items()
-        ]
-        licence = (
-            [StructField(LICENSE, StringType())] if self.settings.license and self.files else []
-        )
-        return columns + licence
 
     @property
     def extra_names(self) -> dict[str, str]:
@@ -134,6 +100,14 @@ class InputFiles:
         if "origin" in self.folder_names:
             used.add("origin")
         return {name: RENAMED.get(name, name) for name in self.schema.names if name not in used}
+
+    @property
+    def extra_columns(self) -> list[StructField]:
+        """Returns the columns that are carried through, as the run stores them."""
+        types = {own.name: own.dataType for own in self.schema}
+        columns = [StructField(name, types[own]) for own, name in self.extra_names.items()]
+        with_license = self.settings.license and self.files
+        return columns + [StructField(LICENSE, StringType())] * bool(with_license)
 
 
 def column(name: str) -> Column:
@@ -173,20 +147,13 @@ def rows_of(
 ) -> DataFrame:
     """Reads some files of an input, or a span of one: the columns of its schema, and
     MALFORMED_LINE."""
-    if source.format == "parquet" and not (source.in_python or span):
-        by_base: dict[str | None, list[str]] = defaultdict(list)
-        for file in files:  # Spark finds the columns that folders name below one base alone
-            base = column_base(file.uri, source.settings.path) if source.folder_names else None
-            by_base[base].append(spark_uri(file.uri))
+    if source.kind == "parquet" and not (source.in_python or span):
         reader = spark.read.options(**CHECKED).schema(source.schema)
-        tables_of = [
-            (reader.option("basePath", base) if base else reader).parquet(*uris)
-            for base, uris in by_base.items()
-        ]
-        return reduce(DataFrame.unionByName, tables_of).withColumn(MALFORMED_LINE, F.lit(None))
-    form, names, folders = source.form, source.names, source.folder_names
-    texts = source.settings.plain_columns
-    groups = parts_of(files, form, source.row_groups, source.whole)
+        read = reader.parquet(*[spark_uri(file.uri) for file in files])
+        return read.withColumn(MALFORMED_LINE, F.lit(None))
+    form, folders, texts = source.form, source.folder_names, source.settings.plain_columns
+    names = [name for name in source.schema.names if name not in folders]
+    groups = parts_of(files, source.pieces, source.piece_length)
     if span:
         parts = [part for group in groups for part in group if span[0] <= part.start < span[1]]
         groups = [[part] for part in parts]
@@ -198,8 +165,7 @@ def rows_of(
             for part in groups[number]:
                 for batch in tables.read(part, names, form, texts):
                     for name in folders:
-                        value = held[part.uri][name]
-                        constant = pa.array([value] * len(batch), pa.string())
+                        constant = pa.array([held[part.uri][name]] * len(batch), pa.string())
                         batch = batch.append_column(name, constant)
                     yield batch.select(order)
 
@@ -217,32 +183,29 @@ def numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
         yield from batch.column(0).to_pylist()
 
 
-def parts_of(
-    files: Sequence[File], form: Form, row_groups: Mapping[str, int], whole: Collection[str] = ()
-) -> list[list[Part]]:
-    """Divides files into parts, and groups these into tasks of about PART_BYTES.
+def text_pieces(files: Iterable[File], form: Form) -> dict[str, int]:
+    """Returns by URI the number of pieces in which tasks can read each file of text."""
+    return {
+        file.uri: ceil(file.size / PART_BYTES) if is_divisible(form, file.uri) else 1
+        for file in files
+    }
 
-    row_groups: of each file of Parquet. whole: files that must not be divided.
+
+def parts_of(files: Sequence[File], pieces: Mapping[str, int], length: int) -> list[list[Part]]:
+    """Divides files into their pieces, and groups these into tasks of about PART_BYTES.
+
+    length: of a piece, in row groups or bytes.
     """
     groups: list[list[Part]] = []
     size = PART_BYTES
     for file in files:
-        link, cost = link_to(file.uri), file.size
-        parts = [Part(file.uri, link=link)]
-        if form.kind == "parquet":
-            count = row_groups[file.uri]
-            parts = [Part(file.uri, k, k + 1, link) for k in range(count)]
-            cost //= max(count, 1)
-        elif file.size > PART_BYTES and file.uri not in whole and is_divisible(form, file.uri):
-            places = [*range(0, file.size, PART_BYTES), None]
-            parts = [Part(file.uri, a or 0, b, link) for a, b in pairwise(places)]
-            cost = PART_BYTES
-        for part in parts:
-            size += cost + OPEN_BYTES
+        count, link = max(pieces[file.uri], 1), link_to(file.uri)
+        for start, end in pairwise([*(length * k for k in range(count)), None]):
+            size += file.size // count + OPEN_BYTES
             if size > PART_BYTES:
                 groups.append([])
-                size = cost + OPEN_BYTES
-            groups[-1].append(part)
+                size = file.size // count + OPEN_BYTES
+            groups[-1].append(Part(file.uri, start or 0, end, link))
     return groups
 
 
@@ -270,19 +233,14 @@ def blaming(files: Sequence[File], form: Form) -> Iterator[None]:
             path = shown(re.sub("^file:/+", "file:/", unquote(named[1])))
             raise UserError(f"{path}: {causes[-1] if causes else 'cannot be read'}") from error
         if form.kind == "parquet" and re.search("(?i)parquet|checksum|decompress|corrupt", text):
-            for file in files:
-                _read_all(file, form)
+            try:
+                for file in files:
+                    names = tables.header_of(file.uri, form)
+                    for _ in tables.read(Part(file.uri), names, form):
+                        pass
+            except TableError as broken:
+                raise UserError(re.sub("^file:", "", str(broken))) from None
         raise
-
-
-def _read_all(file: File, form: Form) -> None:
-    """Raises UserError with what the reader says of a file, if it cannot be read to its end."""
-    try:
-        names = tables.header_of(file.uri, form)
-        for _ in tables.read(Part(file.uri), names, form):
-            pass
-    except TableError as error:
-        raise UserError(re.sub("^file:", "", str(error))) from None
 
 
 def line_fault() -> Column:

@@ -25,12 +25,12 @@ from pyspark.sql import functions as F
 
 from gaixie.jobs.corpus.accounts import escape_undecodable, input_entry, observed, written_files
 from gaixie.jobs.corpus.files import check_apart, find_files, shown
-from gaixie.jobs.corpus.inspection import SMALL_BYTES, find_inputs, inspect_inputs
+from gaixie.jobs.corpus.inspection import SMALL_BYTES, FoundFiles, find_input, inspect_inputs
 from gaixie.jobs.corpus.markers import STARTED, WORK, Markers
 from gaixie.jobs.corpus.parquet import read_table, write_table
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.publish import held, now
-from gaixie.jobs.corpus.reading import InputFiles, line_fault, read_files
+from gaixie.jobs.corpus.reading import line_fault, read_files
 from gaixie.jobs.corpus.session import begin_session
 from gaixie.jobs.pairs.groups import by_reason, judge_columns
 from gaixie.jobs.pairs.method import Method
@@ -56,7 +56,7 @@ def build_pairs(
     would give the method.
     """
     check_apart(method.folder, method.paths)
-    found = None if method.lines else find_inputs([method.table()])[0]
+    found = None if method.lines else find_input(method.table())
     lines = [_lines_entry(path) for path in method.lines.values()]
     size = sum(file.size for file in found.files) if found else sum(one.bytes for one in lines)
     uris = [method.folder, *method.paths]
@@ -128,12 +128,12 @@ class PairsBuild:
         """The method's figures about its work, for the manifest."""
         self.started = time.monotonic()
 
-    def open(self, found: InputFiles | None, lines: list[RunInput]) -> None:
+    def open(self, found: FoundFiles | None, lines: list[RunInput]) -> None:
         """Opens the input: a table, or, if found is None, files of lines."""
         self.entries = lines
         if found:
             [table] = inspect_inputs(self.spark, [found])
-            path, kind = table.settings.path, table.format
+            path, kind = table.settings.path, table.kind
             self.entries = [input_entry(path, kind, table.files, table.left_out)]
             self.rows = read_files(self.spark, table, table.files)
             if kind == "jsonl" and table.settings.list_column:  # a list is the text of its JSON

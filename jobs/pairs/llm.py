@@ -30,7 +30,7 @@ from gaixie.jobs.corpus.input import Origin
 from gaixie.jobs.pairs.answers import REFUSED, judged
 from gaixie.jobs.pairs.method import OVER_LIMIT, Candidate, FromSentences
 from gaixie.jobs.pairs.pieces import write_pieces
-from gaixie.udfs.command_line import UserError, missing_package
+from gaixie.udfs.command_line import UserError
 
 if TYPE_CHECKING:
     from gaixie.jobs.pairs.build import PairsBuild
@@ -187,10 +187,8 @@ class Asking:
     """The requests of one process. figures: counts requests and tokens, for the manifest."""
 
     def __init__(self, settings: Llm, figures: dict[str, int]):
-        try:
-            import openai
-        except ImportError:
-            raise UserError(missing_package("openai", "llm")) from None
+        import openai  # of an extra
+
         self.settings, self.figures = settings, figures
         self.threads = ThreadPoolExecutor(settings.concurrency)
         self._lock = threading.Lock()

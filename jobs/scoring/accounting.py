@@ -65,8 +65,7 @@ def account(
         settings=job.settings.model_dump(),
         limit=job.limit,
         inputs=[
-            input_entry(one.settings.path, one.format, one.files, one.left_out)
-            for one in job.inputs
+            input_entry(one.settings.path, one.kind, one.files, one.left_out) for one in job.inputs
         ],
         rows={
             origin: RunRows(

@@ -23,7 +23,7 @@ def dry_run(job: Job) -> None:
         if not source.files:
             continue
         size = sum(file.size for file in source.files) / 1e6
-        print(f"{source.settings.path}: {len(source.files)} {source.format} files, {size:,.1f} MB")
+        print(f"{source.settings.path}: {len(source.files)} {source.kind} files, {size:,.1f} MB")
         rows = read_files(job.spark, source, source.files).limit(SAMPLE)
         scored = scored_rows(rows, job.score).select("origin", "reason", "spscore", *JUDGEMENTS)
         _print_sample(pd.DataFrame(scored.collect(), columns=scored.columns))

@@ -6,7 +6,7 @@ import json
 from contextlib import nullcontext
 from datetime import UTC, datetime
 
-from gaixie.jobs.corpus.inspection import SMALL_BYTES, find_inputs, inspect_inputs
+from gaixie.jobs.corpus.inspection import SMALL_BYTES, find_input, inspect_inputs
 from gaixie.jobs.corpus.publish import held, read_runs
 from gaixie.jobs.corpus.session import begin_session
 from gaixie.jobs.scoring.settings import ScoreSettings
@@ -31,12 +31,12 @@ def score_corpus(
     output = str(settings.output)
     run_id = settings.run_id or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     folder = storage.join(output, "runs", run_id)
-    inputs = find_inputs(settings.inputs)
+    found = [find_input(source) for source in settings.inputs]
     with nullcontext() if dry_run else held(folder, take_over) as lock:
         if lock and _is_published(folder, settings, resume):
             return
         uris = [folder, *(source.path for source in settings.inputs)]
-        small = sum(file.size for source in inputs for file in source.files) < SMALL_BYTES
+        small = sum(file.size for source in found for file in source.files) < SMALL_BYTES
         with begin_session("gaixie score_corpus", uris, small) as wait:
             from gaixie.jobs.scoring.dry_run import dry_run as show  # while Java starts
             from gaixie.jobs.scoring.job import Job, load_scorer
@@ -48,7 +48,7 @@ def score_corpus(
         runs = read_runs(output, cleaned=True) if settings.new_only else []
         runs = [run for run in runs if run.signature == scorer.signature]
         wanted = unseen_by(runs, settings) if settings.new_only else None
-        inputs = inspect_inputs(spark, inputs, wanted)
+        inputs = inspect_inputs(spark, found, wanted)
         if not any(source.files for source in inputs):
             print(f"nothing new to score: run '{run_id}' was not created")
             return

@@ -202,7 +202,7 @@ def row_key(unit: int) -> Column:
 
 def _spread(job: Job, unit: Unit, rows: DataFrame, limit: int | None) -> DataFrame:
     """Limits the rows, and spreads them over the cores if the files are too few or too large."""
-    parts = sum(map(unit.input.pieces, unit.files))
+    parts = sum(unit.input.pieces[file.uri] for file in unit.files)
     if unit.span:
         parts = (unit.span[1] - unit.span[0]) // unit.input.piece_length
     if limit is not None:

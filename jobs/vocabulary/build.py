@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from gaixie.jobs.corpus.files import find_files, shown
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.publish import now
-from gaixie.jobs.corpus.reading import blaming, numbers, parts_of, tasks
+from gaixie.jobs.corpus.reading import PART_BYTES, blaming, numbers, parts_of, tasks, text_pieces
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.reports import render
 from gaixie.udfs.spark import worker_segmenter
@@ -57,13 +57,14 @@ def find_sentences(path: str, columns: list[str], gold: bool) -> tuple[Form, lis
     if len(kinds) > 1 or None in kinds:
         names = ", ".join(sorted(kind or "unknown" for kind in kinds))
         raise UserError(f"{path}: expected files of one format, not {names}")
-    form, groups = Form(str(kinds.pop())), {}
+    form = Form(str(kinds.pop()))
+    pieces = text_pieces(files, form) if form.kind != "csv" else {file.uri: 1 for file in files}
     for file in files:
         try:
             found = tables.header_of(file.uri, form)
             if form.kind == "parquet":
                 footer = tables.read_footer(file.uri)
-                groups[file.uri] = footer.row_groups
+                pieces[file.uri] = footer.row_groups
                 for name in columns:
                     if name in found and not pa.types.is_string(footer.schema.field(name).type):
                         kind = footer.schema.field(name).type
@@ -74,8 +75,7 @@ def find_sentences(path: str, columns: list[str], gold: bool) -> tuple[Form, lis
             if name not in found:
                 there = ", ".join(found)
                 raise UserError(f"{shown(file.uri)}: no column '{name}', it has: {there}")
-    whole = {file.uri for file in files} if form.kind == "csv" else set()
-    return form, parts_of(files, form, groups, whole)
+    return form, parts_of(files, pieces, 1 if form.kind == "parquet" else PART_BYTES)
 
 
 def sentences_of(parts: Iterable[Part], form: Form, columns: list[str]) -> Iterator[list[str]]:

@@ -218,19 +218,3 @@ OF_EMR = {
     ),
 }
 """Settings of EMR's spark-defaults.conf; a run that used these classes would fail here."""
-
-
-def test_no_other_committer_is_used():
-    """A renaming committer may lose or double rows; EMR's serves only its file system."""
-    from pyspark import SparkConf
-
-    from gaixie.jobs.corpus import s3a
-    from gaixie.jobs.corpus.user_settings import read_settings
-
-    conf = SparkConf(loadDefaults=False).set("spark.jars.packages", "none")
-    conf.setAll([*OF_EMR.items(), ("spark.hadoop.fs.s3a.committer.name", "file")])
-    s3a.prepare(conf)
-    defaults = read_settings(ROOT / "conf/spark/s3a.conf")
-    assert {key: conf.get(key) for key in s3a.COMMITTER} == {
-        key: defaults[key] for key in s3a.COMMITTER
-    }

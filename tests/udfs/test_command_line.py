@@ -1,7 +1,6 @@
 """A command must end with one line and an exit code, however it ends."""
 
 import io
-import logging
 import os
 import signal
 import subprocess
@@ -159,19 +158,3 @@ def test_an_output_that_nobody_reads(redirected, code, said, tmp_path):
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
     assert done.returncode == code
     assert done.stderr.removeprefix("progress\n") == said.removeprefix("progress\n")
-
-
-def test_traces_of_py4j_are_not_shown(caplog):
-    from gaixie.jobs.corpus.session import _silence_py4j
-
-    root, py4j = logging.getLogger(), logging.getLogger("py4j")
-    filters, level = list(root.filters), py4j.level
-    try:
-        _silence_py4j()
-        where = "/lib/py4j/java_gateway.py"
-        root.handle(logging.LogRecord("root", logging.ERROR, where, 1, "trace", None, None))
-        root.error("of somebody else")
-    finally:
-        root.filters[:] = filters
-        py4j.setLevel(level)
-    assert caplog.messages == ["of somebody else"]

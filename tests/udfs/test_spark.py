@@ -25,8 +25,6 @@ from gaixie.udfs.spark import (
     score_columns,
     spscore,
     stage,
-    stage_column,
-    stage_udf,
 )
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.spscore.stages import RATED_CUTS, RATED_MIN_MEANING, score_bin
@@ -89,65 +87,43 @@ def test_judgements_follow_the_validation_of_the_job(spark, pairs):
     np.testing.assert_array_equal(np.float32([row[:5] for row in own[3:]]), expected)
 
 
-def test_stage(spark, expected):
-    cuts, least = {"llm": (0.3, 0.5, 0.7), "human": (0.2, 0.3, 0.4)}, {"human": 0.6}
-    scores = [float(s) for s in expected[1][:, -1]] + [0.0, 0.5, 1.0]
-    rows = [(s, m, origin) for s in scores for m in (0.59, 0.6) for origin in cuts]
-    rows += [(None, 1.0, "llm"), (0.5, 1.0, "gpt")]
-    table = spark.createDataFrame(rows, "score float, meaning float, origin string")
-    by_meaning, by_score = stage_udf(cuts, least), stage_udf(cuts)
-    found = table.withColumn("stage", by_meaning("score", "origin", "meaning"))
-    found = found.withColumn("without", by_score("score", "origin"))
-    assert found.schema["stage"].dataType.simpleString() == "int"
-    for row in found.collect():
-        if row.score is None or row.origin not in cuts:
-            assert row.stage is None
-        else:
-            score, meaning = np.float32([row.score]), np.float32([row.meaning])
-            floor = least.get(row.origin, 0.0)
-            assert row.stage == plain_stage(score, cuts[row.origin], meaning, floor)[0]
-            assert row.without == plain_stage(score, cuts[row.origin])[0]
-
-
-def test_stages_and_score_bins_as_expressions(spark):
-    """The jobs' SQL expressions must equal the Python functions, also exactly on thresholds."""
+def test_stages_and_score_bins_are_the_python_functions(spark):
+    """The expressions must equal the Python functions, also exactly on thresholds."""
     generator = np.random.default_rng(3)
     edges = [0.0, 1.0, *{cut for cuts in RATED_CUTS.values() for cut in cuts}]
     scores = np.concatenate([generator.random(200), edges]).astype(np.float32)
-    meaning = generator.choice(np.array([0.1, 0.8, 0.9], np.float32), len(scores))
-    for origin, cuts in RATED_CUTS.items():
-        rows = [(origin, *map(float, pair)) for pair in zip(scores, meaning, strict=True)]
-        frame = spark.createDataFrame(rows, "origin string, spscore float, meaning float")
-        stages = stage_column(RATED_CUTS, RATED_MIN_MEANING)
-        table = frame.select(stages.alias("stage"), score_bin_column().alias("bin")).toPandas()
-        expected = plain_stage(scores, cuts, meaning, RATED_MIN_MEANING[origin])
-        assert table["stage"].tolist() == expected.tolist()
-        assert table["bin"].tolist() == score_bin(scores).tolist()
+    meaning = generator.choice(np.array([0.1, 0.65, 0.8, 0.9], np.float32), len(scores))
+    pairs = [(*map(float, pair),) for pair in zip(scores, meaning, strict=True)]
+    rows = [(origin, *pair) for origin in RATED_CUTS for pair in pairs]
+    rows += [("llm", None, 1.0), ("gpt", 0.5, 1.0)]
+    frame = spark.createDataFrame(rows, "origin string, spscore float, meaning float")
+    found = frame.select(
+        stage("spscore", "origin", "meaning").alias("stage"),
+        stage(F.col("spscore"), "origin").alias("without"),
+        score_bin_column().alias("bin"),
+    )
+    assert found.schema["stage"].dataType.simpleString() == "int"
+    *found, no_score, no_origin = found.collect()
+    assert no_score.stage is no_origin.stage is None
+    for number, (origin, cuts) in enumerate(RATED_CUTS.items()):
+        part = found[number * len(pairs) : (number + 1) * len(pairs)]
+        least = RATED_MIN_MEANING[origin]
+        assert [row.stage for row in part] == plain_stage(scores, cuts, meaning, least).tolist()
+        assert [row.without for row in part] == plain_stage(scores, cuts).tolist()
+        assert [row.bin for row in part] == score_bin(scores).tolist()
 
 
-def test_sql(spark, frame, expected, pairs):
+def test_sql(spark, frame, expected):
     register(spark)
     frame.createOrReplaceTempView("pairs")
     query = """
-        SELECT n, features(source, paraphrase).acs AS acs, s, j.meaning, stage(s, origin, j.meaning) AS stage
-        FROM (
-            SELECT *, spscore(source, paraphrase) AS s, judgements(source, paraphrase) AS j FROM pairs
-        ) WHERE n < 60
+        SELECT n, features(source, paraphrase).acs, spscore(source, paraphrase) AS s,
+            judgements(source, paraphrase).meaning FROM pairs WHERE n < 60
     """
     rows = in_order(spark.sql(query))
     np.testing.assert_array_equal(rows["acs"], expected[0][:, FEATURES.index("acs")])
     np.testing.assert_array_equal(rows["s"], expected[1][:, -1])
     np.testing.assert_array_equal(rows["meaning"], expected[1][:, OUTPUTS.index("meaning")])
-    meaning = OUTPUTS.index("meaning")
-    stages = [
-        int(plain_stage(row[-1:], RATED_CUTS[o], row[[meaning]], RATED_MIN_MEANING[o])[0])
-        for row, o in zip(expected[1], pairs["origin"], strict=True)
-    ]
-    assert rows["stage"].tolist() == stages
-
-    register(spark, cuts=dict.fromkeys(RATED_CUTS, (0.0, 0.0, 0.0)))
-    rows = spark.sql("SELECT stage(CAST(0.1 AS FLOAT), 'llm') AS stage").collect()
-    assert rows[0].stage == 3
 
 
 def test_the_jobs_arrow_function_equals_the_pandas_udfs(frame, expected):
@@ -162,8 +138,6 @@ def test_the_jobs_arrow_function_equals_the_pandas_udfs(frame, expected):
             "job.*",
             spscore("source", "paraphrase").alias("s"),
             *[F.col(f"f.{name}").alias(f"f_{name}") for name in FEATURES],
-            stage(spscore("source", "paraphrase"), "origin").alias("udf_stage"),
-            stage(F.col("job.spscore"), "origin").alias("job_stage"),
         )
     )
     rows = in_order(both)
@@ -174,7 +148,6 @@ def test_the_jobs_arrow_function_equals_the_pandas_udfs(frame, expected):
     np.testing.assert_array_equal(rows.loc[fit, list(OUTPUTS)], expected[1])
     from_udf = rows.loc[fit, [f"f_{name}" for name in FEATURES]]
     np.testing.assert_array_equal(rows.loc[fit, list(FEATURES)], from_udf)
-    assert rows["udf_stage"][fit].tolist() == rows["job_stage"][fit].tolist()
     nothing = ["pair_id", *OUTPUTS, *FEATURES, "s", *from_udf.columns]
     assert rows.loc[~fit, nothing].isna().all(axis=None)
 
@@ -252,12 +225,12 @@ judged = pairs.select("*", spscore(*sides).alias("spscore"), judgements(*sides).
 judged = judged.select("*", stage("spscore", "origin").alias("stage"), features(*sides).alias("f"))
 register(spark)
 pairs.createOrReplaceTempView("pairs")
-sql = "SELECT spscore(source, paraphrase) AS s, stage(0.7, origin) AS stage FROM pairs"
+sql = "SELECT spscore(source, paraphrase) AS s FROM pairs"
 by_function, in_sql = (t.toPandas().to_dict("list") for t in (judged, spark.sql(sql)))
 rows = by_function["f"], by_function["j"]
 found = {"acs": [f["acs"] for f in rows[0]], "meaning": [j["meaning"] for j in rows[1]]}
 found |= {name: by_function[name] for name in ("spscore", "stage")}
-print(json.dumps(found | {"sql": in_sql["s"], "stages": in_sql["stage"]}, default=float))
+print(json.dumps(found | {"sql": in_sql["s"]}, default=float))
 spark.stop()
 """
 
@@ -283,4 +256,3 @@ def test_under_spark_connect(pytestconfig, pairs, expected):
     cuts = [RATED_CUTS[origin] for origin in pairs["origin"][:20]]
     at = [plain_stage(np.float32([s]), c)[0] for s, c in zip(found["spscore"], cuts, strict=True)]
     assert found["stage"] == at
-    assert found["stages"] == [plain_stage(np.float32([0.7]), c)[0] for c in cuts]

@@ -6,8 +6,8 @@ LLM pairs are better than back-translations, and those better than pairs of a pa
 (*Chinese Sentence Paraphrasing*, section 3). They are quantiles of a run's scores, or scores.
 
 A pair that changes much may score well although its meaning differs. So stages 2 and 3 may also
-require a least judged meaning; a pair below it stays in stage 1. ``stage_column`` of udfs/spark.py
-is the same rule as a Spark expression; it writes the column ``stage`` of a run.
+require a least judged meaning; a pair below it stays in stage 1. ``stage`` of udfs/spark.py is the
+same rule as a Spark expression; it writes the column ``stage`` of a run.
 """
 
 from __future__ import annotations

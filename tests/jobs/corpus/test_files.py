@@ -8,10 +8,8 @@ import pytest
 from gaixie.jobs.corpus.files import (
     check_apart,
     choose_files,
-    column_base,
     find_files,
     folder_columns,
-    names_columns_throughout,
 )
 from gaixie.jobs.corpus.input import Input
 from gaixie.udfs.command_line import UserError
@@ -61,9 +59,9 @@ def test_links(tmp_path):
     data, others = find(folder)
     assert data == ["a.csv", "other.csv", "y/b.csv"]
     assert others == [".#lock", "current", "latest", "up", "z"]
-    for target, said in {"gone.csv": "a link to gone", "b.csv": "Too many levels"}.items():
+    for target in ("gone.csv", "b.csv"):
         (folder / "b.csv").symlink_to(target)
-        with pytest.raises(UserError, match=rf"in/b\.csv: {said}"):
+        with pytest.raises(UserError, match=rf"in/b\.csv: a link to {target}"):
             find_files(str(folder))
         (folder / "b.csv").unlink()
 
@@ -84,7 +82,8 @@ def test_the_output_of_a_job_stands_for_its_table(tmp_path):
     make(tmp_path, "made/manifest.json", "made/pairs/a.csv", "made/quarantine/reason=x/b.csv")
     assert find(tmp_path, tmp_path / "made")[0] == ["made/pairs/a.csv"]
     make(tmp_path, "killed/_work/started.json", "killed/pairs/a.csv")
-    for path in ("killed", "killed/pairs", "{made,killed}"):
+    make(tmp_path, "killed/pairs/origin=llm/stage=1/b.csv")
+    for path in ("killed", "killed/pairs", "{made,killed}", "killed/pairs/origin=llm/stage=1"):
         with pytest.raises(UserError, match=r"killed.*: not published"):
             find_files(str(tmp_path / path))
 
@@ -98,11 +97,6 @@ def test_columns_in_the_names_of_folders(tmp_path):
     assert folder_columns(uri, f"{tmp_path}/{{in,out}}/*=llm") == expected
     assert folder_columns(uri, f"{tmp_path}/in/origin=llm") == {"day": "007/中"}
     assert folder_columns(uri, f"{tmp_path}/in/../in") == expected
-    assert column_base(uri, f"{tmp_path}/in/../in") == f"file:{tmp_path}/in"
-    assert names_columns_throughout(uri, f"{tmp_path}/in")
-    assert not names_columns_throughout("s3a://b/day=1/part/hour=2/a", "s3a://b")
-    assert not names_columns_throughout("s3a://b/day=1/part/a", "s3a://b")
-    assert names_columns_throughout("s3a://b/part/day=1/hour=2/a", "s3a://b")
     assert folder_columns("s3a://b/k=__HIVE_DEFAULT_PARTITION__/a", "s3://b") == {"k": None}
 
 

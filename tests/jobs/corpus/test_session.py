@@ -1,23 +1,14 @@
 """A session checks its host for what it needs, and limits how much it may grow."""
 
+import os
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
 
 from gaixie.jobs.corpus import session
-from gaixie.jobs.corpus.session import begin_session, cores
-from gaixie.jobs.corpus.user_settings import user_settings
-from gaixie.udfs.command_line import UserError
-
-
-def test_a_missing_java_is_named(monkeypatch):
-    monkeypatch.setenv("JAVA_HOME", "/proc/nowhere")
-    with pytest.raises(UserError, match=r"^JAVA_HOME=/proc/nowhere: "):
-        session.check_java()
-    monkeypatch.delenv("JAVA_HOME")
-    monkeypatch.setenv("PATH", "/proc/nowhere")
-    with pytest.raises(UserError, match="Java 17 or 21 is needed"):
-        session.check_java()
+from gaixie.jobs.corpus.session import cores
 
 
 @pytest.mark.parametrize(
@@ -38,44 +29,43 @@ def test_cores_are_those_that_dynamic_allocation_may_ask_for(settings, expected)
 
 
 def test_what_the_user_set_wins(tmp_path, monkeypatch):
-    """The user's settings must win, in spark-submit's order; conf/spark gives only the rest."""
-    for name in ("PYSPARK_GATEWAY_PORT", "SPARK_HOME", "PYSPARK_PYTHON"):
+    """The user's settings must win, except another committer: a renaming one may lose or double
+    rows, and EMR's serves only its file system. conf/spark gives the rest."""
+    for name in ("PYSPARK_GATEWAY_PORT", "SPARK_HOME", "PYSPARK_PYTHON", "GAIXIE_JARS"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://store:1")
     lines = [
         *("# mine", "spark.master spark://host:7077", "spark.sql.session.timeZone = Asia/Shanghai"),
-        *(
-            "spark.ui.showConsoleProgress: true",
-            "spark.log.level INFO",
-            "other.setting 1",
-            "spark.x",
-        ),
+        *("spark.ui.showConsoleProgress: true", "other.setting 1", "spark.x"),
         *("spark.sql.files.maxPartitionBytes \\", "  1m", "spark.python.worker.reuse\tfalse"),
+        *("spark.hadoop.fs.s3a.committer.name file", "spark.sql.sources.commitProtocolClass Emr"),
     ]
     (tmp_path / "spark-defaults.conf").write_text("\n".join(lines))
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf 'spark.log.level=WARN' pyspark-shell")
-    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Xmx1g -Dspark.log.level=OFF -Dspark.a=b=c")
-    made = []
-    monkeypatch.setattr(session, "_create", made.append)
-    monkeypatch.setattr(session.SparkContext, "_jvm", None)
-    with pytest.raises(AttributeError), begin_session("test") as wait:
-        wait()
-    found = dict(made[0].getAll())
+    found = dict(session.settings("test", True, False).getAll())
     expected = {
         "spark.master": "spark://host:7077",
         "spark.sql.session.timeZone": "Asia/Shanghai",
         "spark.ui.showConsoleProgress": "true",
-        "spark.log.level": "WARN",
         "spark.sql.files.maxPartitionBytes": "1m",
         "spark.python.worker.reuse": "false",
-        "spark.a": "b=c",
         "spark.sql.ansi.enabled": "true",
+        "spark.hadoop.fs.s3a.endpoint": "http://store:1",
+        "spark.hadoop.fs.s3a.committer.name": "magic",
     }
     assert {name: found.get(name) for name in expected} == expected
+    assert "hadoop-aws" in found["spark.jars.packages"]
+    assert found["spark.sql.sources.commitProtocolClass"].endswith("PathOutputCommitProtocol")
     assert not {"other.setting", "spark.x"} & found.keys()
 
 
-def test_arguments_that_no_shell_reads_are_named(monkeypatch):
-    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf 'spark.a=b")
-    with pytest.raises(UserError, match="PYSPARK_SUBMIT_ARGS: No closing quotation"):
-        user_settings()
+def test_without_java(monkeypatch, tmp_path):
+    """A new process must say in one line that there is no Java."""
+    work = "from gaixie.jobs.corpus.session import start_session as start\n"
+    work += "from gaixie.udfs.command_line import run_command\n"
+    work += "raise SystemExit(run_command('score', lambda: start('test')))"
+    env = os.environ | {"JAVA_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", work], env=env, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("score: error: no Java started, and Java 17 or 21 is needed: ")
+    assert done.stderr.count("\n") == 1

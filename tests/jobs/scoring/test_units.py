@@ -8,7 +8,7 @@ from pyspark.sql.types import StructType
 
 from gaixie.jobs.corpus.accounts import close_accounts
 from gaixie.jobs.corpus.input import Input
-from gaixie.jobs.corpus.reading import PART_BYTES, InputFiles
+from gaixie.jobs.corpus.reading import PART_BYTES, InputFiles, text_pieces
 from gaixie.jobs.scoring import units
 from gaixie.jobs.scoring.units import divide, row_key
 from gaixie.udfs.command_line import UserError
@@ -18,8 +18,9 @@ from gaixie.udfs.storage.storage import File
 def source(kind: str, *sizes: int, row_groups: int = 1) -> InputFiles:
     files = [File(f"file:/{n}.{kind}", size, datetime.now(UTC)) for n, size in enumerate(sizes)]
     given = Input(path="/", origin="llm")
-    groups = {file.uri: row_groups for file in files}
-    return InputFiles(given, given, kind, StructType(), files, row_groups=groups, alike=True)
+    pieces = text_pieces(files, given.csv.form(kind))
+    pieces = {file.uri: row_groups for file in files} if kind == "parquet" else pieces
+    return InputFiles(given, kind, files, [], [], StructType(), pieces, {}, False)
 
 
 @pytest.mark.parametrize(

@@ -33,10 +33,8 @@ demo: .venv/.spark
 	$(BIN)/python jobs/score_corpus.py --config examples/demo.yaml
 	$(BIN)/python jobs/show_run.py out/demo --run-id demo --pairs 10
 
-demo-train: .venv/.spark .venv/.train
-	$(call fresh,out/demo)
+demo-train: demo .venv/.train
 	$(call fresh,out/demo-train)
-	$(BIN)/python jobs/score_corpus.py --config examples/demo.yaml
 	$(BIN)/python jobs/build_vocabulary.py --input examples/pairs.jsonl --column source --column paraphrase --output out/demo-train/vocabulary
 	$(BIN)/python training/tokenize_text.py make out/demo-train/vocabulary/vocabulary.tsv --output out/demo-train/tokenizer --common-characters
 	$(BIN)/accelerate launch --quiet --config_file conf/accelerate/cpu.yaml training/curriculum.py --config examples/demo-train.yaml $(TRAIN)

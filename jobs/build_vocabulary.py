@@ -20,17 +20,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from itertools import islice
 
 from gaixie.jobs.corpus.session import start_session
 from gaixie.jobs.vocabulary.build import (
     build_vocabulary,
-    check_output,
     find_sentences,
     sentences_of,
     tag_counts,
 )
 from gaixie.udfs.command_line import UserError, make_parser, positive, run_command
+from gaixie.udfs.storage import storage
 from gaixie.udfs.text.segmenters import load_segmenter
 
 
@@ -43,17 +42,20 @@ def main(argv: list[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         raise UserError(str(error)) from error
     path, output = args.gold or args.input, args.output.rstrip("/")
-    check_output(output, args.overwrite)
-    columns = args.column or ["text"]
-    form, groups = find_sentences(path, columns, bool(args.gold))
+    manifest, columns = f"{output}/manifest.json", args.column or ["text"]
+    if storage.exists(manifest) and not args.overwrite:
+        raise UserError(f"{output}: already has a vocabulary; --overwrite replaces it")
+    found = find_sentences(path, columns, bool(args.gold))
+    spark = start_session("gaixie build_vocabulary", [path])
+    sentences = sentences_of(spark, found, columns)
+    if args.limit:
+        sentences = sentences.limit(args.limit)
     if args.dry_run:
-        parts = (part for group in groups for part in group)
-        rows = sum(1 for _ in islice(sentences_of(parts, form, columns), 1_000))
-        print(f"{path}: read {rows:,} rows (at most 1,000); nothing was written")
+        rows = sentences.limit(1_000).count()
+        print(f"{path}: read {rows:,} sentences (at most 1,000); nothing was written")
         return 0
-    spark = start_session("gaixie build_vocabulary")
-    spec = args.segmenter if segmenter else None
-    counted = tag_counts(spark, groups, form, columns, spec, args.limit)
+    storage.delete(manifest)
+    counted = tag_counts(sentences, args.segmenter if segmenter else None, path)
     build_vocabulary(counted, path, output, segmenter, args.segmenter)
     return 0
 
@@ -68,7 +70,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--output", metavar="FOLDER", required=True)
     add("--overwrite", action="store_true", help="replace the vocabulary in FOLDER")
     add("--segmenter", metavar="SPEC", default="jieba", help="jieba | ltp:NAME_OR_FOLDER")
-    add("--limit", metavar="N", type=positive, help="only the first N rows")
+    add("--limit", metavar="N", type=positive, help="only the first N sentences")
     add("--dry-run", action="store_true", help="check the input and write nothing")
     return parser.parse_args(argv)
 

@@ -14,9 +14,7 @@ what), 1 anything else.
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Iterator
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
@@ -24,21 +22,11 @@ from gaixie.jobs.corpus.publish import CLEANED, LOCK, held, read_runs
 from gaixie.jobs.releases.store import runs_in_use, unpublished_builds
 from gaixie.udfs.command_line import UserError, make_parser, positive, run_command
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import MANIFEST, ManifestError, RunManifest
+from gaixie.udfs.storage.manifest import MANIFEST, ManifestError
+from gaixie.udfs.storage.storage import File
 
 
 def main(argv: list[str] | None = None) -> int:
-    args = _arguments(argv)
-    try:
-        clean_unpublished(args.root, args.older_than, args.dry_run)
-        if args.keep_days or args.keep_runs:
-            clean_old(args.root, args.keep_days, args.keep_runs or 0, args.dry_run)
-    except (OSError, ManifestError) as error:
-        raise UserError(str(error)) from error
-    return 0
-
-
-def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("clean_runs.py", __doc__)
     parser.add_argument("root", metavar="ROOT", help="a local path or a URI")
     hours = "keep what was written to in the last HOURS (%(default)g)"
@@ -47,14 +35,23 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         text = f"keep {kept}; delete others that no release names"
         parser.add_argument(f"--keep-{name}", metavar="N", type=positive, help=text)
     parser.add_argument("--dry-run", action="store_true", help="only list what would be deleted")
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    try:
+        clean_unpublished(args.root, args.older_than, args.dry_run)
+        if args.keep_days or args.keep_runs:
+            clean_old(args.root, args.keep_days or 0, args.keep_runs or 0, args.dry_run)
+    except (OSError, ManifestError) as error:
+        raise UserError(str(error)) from error
+    return 0
 
 
 def clean_unpublished(root: str, older_than: float, dry_run: bool) -> None:
     """Deletes the folders of runs and releases that have no manifest, if nobody has written there
     for older_than hours."""
     limit = datetime.now(UTC) - timedelta(hours=older_than)
-    for folder in [*_unpublished_runs(root), *unpublished_builds(root)]:
+    runs = storage.join(root, "runs")
+    folders = [storage.join(runs, name) for name in storage.children(runs)]
+    for folder in [*filter(_is_unpublished, folders), *unpublished_builds(root)]:
         files = storage.list_files(folder)
         touched = [file.modified for file in files]
         if not touched and not storage.exists(folder):
@@ -62,60 +59,46 @@ def clean_unpublished(root: str, older_than: float, dry_run: bool) -> None:
         if touched and max(touched) > limit:
             print(f"{folder}: kept: written to recently")
             continue
-        size = sum(file.size for file in files) / 1e6
-        is_run = folder.startswith(storage.join(root, "runs"))
         try:
             if not dry_run:
-                with held(folder, False) if is_run else nullcontext():
+                with held(folder, False) if folder in folders else nullcontext():
                     storage.delete(folder)
+            _say_deleted(folder, files, dry_run)
         except UserError as error:
             print(f"kept: {error}")
-            continue
-        print(f"{folder}: {_deleted(dry_run)} ({len(files)} files, {size:,.1f} MB)")
 
 
-def _unpublished_runs(root: str) -> Iterator[str]:
-    runs = storage.join(root, "runs")
-    for folder in (storage.join(runs, name) for name in storage.children(runs)):
-        if not any(storage.exists(storage.join(folder, name)) for name in (MANIFEST, CLEANED)):
-            yield folder
+def _is_unpublished(folder: str) -> bool:
+    return not any(storage.exists(storage.join(folder, name)) for name in (MANIFEST, CLEANED))
 
 
-def clean_old(root: str, keep_days: int | None, keep_runs: int, dry_run: bool) -> None:
-    """Deletes published runs that are neither young, nor among the newest, nor in a release."""
-    runs = read_runs(root)
-    oldest = datetime.now(UTC) - timedelta(days=keep_days or 0)
-    spared = {run.run_id for run in runs[max(len(runs) - keep_runs, 0) :]} | runs_in_use(root)
-    old = [
-        run
-        for run in runs
-        if run.run_id not in spared and datetime.fromisoformat(run.created) < oldest
-    ]
-    for manifest in old:
-        folder = storage.join(root, "runs", manifest.run_id)
-        size = sum(file.size for file in storage.list_files(folder)) / 1e6
-        if not dry_run:
-            retire(folder, manifest)
-        print(f"{folder}: {_deleted(dry_run)} ({size:,.1f} MB)")
-    print(f"{len(runs)} published runs, {len(old)} of them old")
+def _say_deleted(name: str, files: list[File], dry_run: bool) -> None:
+    done = "would be deleted" if dry_run else "deleted"
+    print(f"{name}: {done} ({sum(file.size for file in files) / 1e6:,.1f} MB)")
 
 
-def _deleted(dry_run: bool) -> str:
-    return "would be deleted" if dry_run else "deleted"
+def clean_old(root: str, keep_days: int, keep_runs: int, dry_run: bool) -> None:
+    """Deletes published runs that are neither young, nor among the newest, nor in a release.
 
-
-def retire(folder: str, manifest: RunManifest) -> None:
-    """Deletes a published run except its manifest, which is renamed to CLEANED.
-
-    Raises UserError if a process holds the run. The run disappears for readers first, so that they
-    never see half a run if this process is killed.
+    Each run's manifest stays as CLEANED. Raises UserError if a process holds a run. A run
+    disappears for readers first, so that they never see half of it if this process is killed.
     """
-    with held(folder, False):
-        rest = manifest.model_copy(update={"files": {}})
-        storage.write(storage.join(folder, CLEANED), rest.to_json())
-        for name in (MANIFEST, *storage.children(folder)):
-            if name not in (CLEANED, LOCK):
-                storage.delete(storage.join(folder, name))
+    runs = read_runs(root)
+    oldest = datetime.now(UTC) - timedelta(days=keep_days)
+    spared = {run.run_id for run in runs[max(len(runs) - keep_runs, 0) :]} | runs_in_use(root)
+    for run in runs:
+        if run.run_id in spared or datetime.fromisoformat(run.created) >= oldest:
+            continue
+        folder = storage.join(root, "runs", run.run_id)
+        files = storage.list_files(folder)
+        if not dry_run:
+            with held(folder, False):
+                rest = run.model_copy(update={"files": {}})
+                storage.write(storage.join(folder, CLEANED), rest.to_json())
+                for name in (MANIFEST, *storage.children(folder)):
+                    if name not in (CLEANED, LOCK):
+                        storage.delete(storage.join(folder, name))
+        _say_deleted(folder, files, dry_run)
 
 
 if __name__ == "__main__":

@@ -32,13 +32,13 @@ import sys
 
 from pydantic import ValidationError
 
-from gaixie.jobs.corpus.reporting import print_table
 from gaixie.jobs.corpus.session import start_session
 from gaixie.jobs.releases import store
 from gaixie.jobs.releases.build import release
 from gaixie.jobs.releases.request import ReleaseRequest
 from gaixie.jobs.releases.verify import faults_of
 from gaixie.udfs.command_line import UserError, make_parser, run_command
+from gaixie.udfs.reports import print_table
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import ManifestError
 from gaixie.udfs.storage.settings import add_options, first_fault

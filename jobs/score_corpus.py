@@ -61,8 +61,7 @@ def _settings(args: argparse.Namespace) -> ScoreSettings:
     if args.input and args.file:
         raise UserError(f"{args.file}: --input is given too; several inputs go in the config file")
     if path:
-        given = {name: getattr(args, name) for name in READ}
-        given = {name: value for name, value in given.items() if value is not None}
+        given = {name: value for name in READ if (value := getattr(args, name)) is not None}
         try:
             overrides["inputs"] = [Input(path=path, **given)]
         except ValidationError as error:

@@ -8,9 +8,8 @@
   python jobs/show_run.py ROOT --release 1.0 --serve    the same page for a release
 
 ROOT is the --output of jobs/score_corpus.py. Each pair is followed by its four judgements, 0 to 1,
-the reasons that lower them as far as the metric can name them, and the eight features. If people
-have rated the pairs (a column rated), the last line says how score and stages follow the ratings.
-This command does not need Spark.
+the reasons that lower them as far as the metric can name them, and the eight features. This command
+does not need Spark.
 
 --serve (gaixie[browse]) shows the page at http://127.0.0.1:8000. It reads the files once, local or
 from a store, into a database of about their size in a temporary folder, which is deleted when the
@@ -22,15 +21,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 from rich.console import Console
 
-from gaixie.jobs.corpus.reporting import print_table
-from gaixie.udfs.command_line import UserError, make_parser, missing_package, positive, run_command
+from gaixie.udfs.command_line import UserError, make_parser, positive, run_command
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.meaning.explain import Why, explainer
+from gaixie.udfs.reports import number, print_table
 from gaixie.udfs.spscore import JUDGEMENTS
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import (
@@ -57,32 +55,34 @@ def main(argv: list[str] | None = None) -> int:
     add("--host", default="127.0.0.1", help="with --serve (%(default)s)")
     add("--port", type=int, default=8000, help="with --serve (%(default)s; 0: any free port)")
     args = parser.parse_args(argv)
-    if args.run_id and args.release:
-        raise UserError("expected --run-id or --release, not both")
-    if args.release and not args.serve:
-        raise UserError("--release: expected --serve")
+    if args.release and (args.run_id or not args.serve):
+        raise UserError("--release: expected --serve, and no --run-id")
     try:
-        folder = find_folder(args.root, args.run_id, args.release)
-        if folder is None:
-            list_runs(storage.join(args.root, "runs"))
-            return 0
+        folder = args.root
+        if args.run_id or args.release:
+            kind = "runs" if args.run_id else "releases"
+            folder = storage.join(args.root, kind, check_run_id(args.run_id or args.release))
+        elif not storage.exists(storage.join(folder, MANIFEST)):
+            return list_runs(args.root)
         manifest = read_manifest(folder)
         if args.serve:
             return browse(folder, manifest, args.host, args.port)
         if isinstance(manifest, ReleaseManifest):
-            parser.error("a release needs --serve")
+            raise UserError(f"{folder}: a release needs --serve")
         return verify(folder, manifest) if args.verify else show(folder, manifest, args.pairs)
     except (OSError, ValueError) as error:
         raise UserError(str(error)) from error
 
 
-def find_folder(root: str, run_id: str | None, version: str | None) -> str | None:
-    """Returns the folder of a run or release; None if only the root of many is given."""
-    if run_id:
-        return storage.join(root, "runs", check_run_id(run_id))
-    if version:
-        return storage.join(root, "releases", check_run_id(version))
-    return root if storage.exists(storage.join(root, MANIFEST)) else None
+def list_runs(root: str) -> int:
+    runs = storage.join(root, "runs")
+    names = [n for n in storage.children(runs) if storage.exists(storage.join(runs, n, MANIFEST))]
+    manifests = [read_run(storage.join(runs, name)) for name in names]
+    if not manifests:
+        raise UserError(f"{root}: no published run")
+    rows = [[m.run_id, m.created, *(f"{count:,}" for _, count in m.total)] for m in manifests]
+    print_table(["run", "created", "rows read", "scored", "quarantined", "duplicates"], rows)
+    return 0
 
 
 def show(folder: str, manifest: RunManifest, count: int) -> int:
@@ -91,9 +91,7 @@ def show(folder: str, manifest: RunManifest, count: int) -> int:
     check_files(folder, manifest)
     console.print(f"{manifest.run_id}, {manifest.created}, {manifest.signature}")
     try:
-        pairs = open_pairs(folder)
-        show_pairs(console, pairs, count, explainer(manifest.signature, manifest.segmenter))
-        show_ratings(console, pairs)
+        show_pairs(console, folder, count, explainer(manifest.signature, manifest.segmenter))
     except (OSError, pa.ArrowException):  # these name no file
         check_files(folder, manifest, storage.sha256)
         raise
@@ -110,14 +108,43 @@ def check_files(
         raise UserError(storage.join(folder, faults[0]))
 
 
+def show_pairs(console: Console, folder: str, count: int, why: Why) -> None:
+    """Prints pairs at even steps of the score, the lowest and the highest among them.
+
+    Reading a damaged page raises an error if it has a checksum.
+    """
+    system, path = storage.arrow_filesystem(storage.join(folder, "scored"))
+    options = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+    form = ds.ParquetFileFormat(default_fragment_scan_options=options)
+    pairs = ds.dataset(path, filesystem=system, format=form, partitioning="hive")
+    order = [("spscore", "descending"), ("pair_id", "ascending")]
+    scores = pairs.to_table(columns=["pair_id", "spscore"]).sort_by(order)
+    last = len(scores) - 1
+    steps = {round(k * last / max(count - 1, 1)) for k in range(count)} if last >= 0 else set()
+    chosen = scores["pair_id"].take(sorted(steps))
+    rows = pairs.to_table(filter=ds.field("pair_id").isin(chosen)).sort_by(order)
+    for row in rows.to_pylist():
+        console.print(f"\n[bold]{row['spscore']:.3f}[/bold]  stage {row['stage']}  {row['origin']}")
+        for side in ("source", "paraphrase"):
+            console.print(f"  {side:<10}  {row[side]}", markup=False, soft_wrap=True)
+        console.print(f"  {_values(row, JUDGEMENTS, 2)}")
+        for reason in why(row["source"], row["paraphrase"], row):
+            console.print(f"  - {reason}", markup=False, soft_wrap=True)
+        console.print(f"  {_values(row, FEATURES, 3)}", style="dim")
+    console.print()
+
+
+def _values(row: dict[str, float], names: Iterable[str], digits: int) -> str:
+    """Formats names with their values. Runs of version 0.1 have no judgements."""
+    return "  ".join(f"{name} {number(row.get(name), digits)}" for name in names)
+
+
 def browse(folder: str, manifest: RunManifest | ReleaseManifest, host: str, port: int) -> int:
     """Serves the page for a run or release until it is stopped."""
-    try:
-        from gaixie.service.browsing import BrowsingPart, Pairs
-        from gaixie.service.listening import make_service, serve
-        from gaixie.service.settings import ServiceSettings, read_tokens
-    except ModuleNotFoundError as error:
-        raise UserError(missing_package(str(error.name), "browse")) from None
+    from gaixie.service.browsing import BrowsingPart, Pairs  # needs the extra browse
+    from gaixie.service.listening import make_service, serve
+    from gaixie.service.settings import ServiceSettings, read_tokens
+
     segmenter, total = "jieba", 0
     if isinstance(manifest, RunManifest):
         segmenter, total = manifest.segmenter, manifest.total.scored
@@ -143,77 +170,6 @@ def verify(folder: str, manifest: RunManifest) -> int:
     files = [file for table in manifest.files.values() for file in table]
     print(f"run {manifest.run_id}: {len(files)} files: {len(faults) or 'no'} faults")
     return 1 if faults else 0
-
-
-def open_pairs(folder: str) -> ds.Dataset:
-    """Opens the scored pairs of a run. Reading a damaged page raises an error if it has a
-    checksum."""
-    system, path = storage.arrow_filesystem(storage.join(folder, "scored"))
-    form = ds.ParquetFileFormat(
-        default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
-    )
-    return ds.dataset(path, filesystem=system, format=form, partitioning="hive")
-
-
-def list_runs(runs: str) -> None:
-    names = [n for n in storage.children(runs) if storage.exists(storage.join(runs, n, MANIFEST))]
-    manifests = [read_run(storage.join(runs, name)) for name in names]
-    if not manifests:
-        raise UserError(f"{runs.removesuffix('/runs')}: no published run")
-    rows = [[m.run_id, m.created, *(f"{count:,}" for _, count in m.total)] for m in manifests]
-    print_table(["run", "created", "rows read", "scored", "quarantined", "duplicates"], rows)
-
-
-def show_pairs(console: Console, pairs: ds.Dataset, count: int, why: Why) -> None:
-    """Prints pairs at even steps of the score, the lowest and the highest among them."""
-    order = [("spscore", "descending"), ("pair_id", "ascending")]
-    scores = pairs.to_table(columns=["pair_id", "spscore"]).sort_by(order)
-    last = len(scores) - 1
-    steps = {round(k * last / max(count - 1, 1)) for k in range(count)} if last >= 0 else set()
-    chosen = scores["pair_id"].take(sorted(steps))
-    rows = pairs.to_table(filter=ds.field("pair_id").isin(chosen)).sort_by(order)
-    for row in rows.to_pylist():
-        rated = ratings(pd.Series([row.get("rated")])).iloc[0]
-        console.print(
-            f"\n[bold]{row['spscore']:.3f}[/bold]  stage {row['stage']}  {row['origin']}"
-            + (f"  rated {rated:g} of 5" if rated == rated else "")
-        )
-        for side in ("source", "paraphrase"):
-            console.print(f"  {side:<10}  {row[side]}", markup=False, soft_wrap=True)
-        console.print(f"  {_values(row, JUDGEMENTS, '.2f')}")
-        for reason in why(row["source"], row["paraphrase"], row):
-            console.print(f"  - {reason}", markup=False, soft_wrap=True)
-        console.print(f"  {_values(row, FEATURES, '.3g')}", style="dim")
-    console.print()
-
-
-def ratings(column: pd.Series) -> pd.Series:
-    """Returns the numbers from 0 to 5 of a column named rated; NaN for anything else."""
-    values = pd.to_numeric(column, errors="coerce")
-    return values.where(values.between(0, 5))
-
-
-def show_ratings(console: Console, pairs: ds.Dataset) -> None:
-    """Prints the mean rating by stage and its Spearman with the score, if pairs are rated."""
-    if "rated" not in pairs.schema.names:
-        return
-    table = pairs.to_table(columns=["rated", "spscore", "stage"]).to_pandas()
-    table = table.assign(rated=ratings(table["rated"])).dropna()
-    if len(table) < 2:
-        return
-    means = table.groupby("stage")["rated"].mean()
-    rho = table["rated"].corr(table["spscore"], "spearman")
-    stages, rated = ", ".join(map(str, means.index)), ", ".join(f"{mean:.2f}" for mean in means)
-    console.print(f"mean rating in stages {stages}: {rated}; Spearman with spscore: {rho:.2f}")
-
-
-def _values(row: dict, names: Iterable[str], form: str) -> str:
-    """Formats names with their values. Runs of version 0.1 have no judgements."""
-    values = {name: row.get(name) for name in names}
-    return "  ".join(
-        f"{name} –" if value is None or value != value else f"{name} {value:{form}}"
-        for name, value in values.items()
-    )
 
 
 if __name__ == "__main__":

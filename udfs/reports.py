@@ -1,14 +1,20 @@
-"""Writes reports: jinja2 templates, stored beside the code that fills them in, and JSON."""
+"""Writes reports: jinja2 templates, stored beside the code that fills them in, JSON, and tables on
+the console."""
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
 HUB_LICENSES = {
     *("apache-2.0", "mit", "bsd-3-clause", "cc0-1.0", "odbl", "odc-by", "unlicense"),
@@ -48,6 +54,21 @@ def license_head(name: str) -> dict[str, str]:
 def number(value: float | None, digits: int = 3) -> str:
     """Formats a float with the given decimals; a missing one is a dash."""
     return "–" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
+
+
+def print_table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], total: Sequence[str] | None = None
+) -> None:
+    """Prints a table of texts on stdout; the first column is aligned to the left, others to the
+    right. Nothing is shortened, however narrow the terminal is."""
+    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False, show_footer=total is not None)
+    for number, (name, footer) in enumerate(zip(head, total or [""] * len(head), strict=True)):
+        table.add_column(name, footer, justify="right" if number else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    with io.StringIO() as text:  # rich would end the process if nobody reads its output
+        Console(file=text, width=1_000, highlight=False, markup=False).print(table)
+        print(text.getvalue(), end="")
 
 
 def write_json(path: Path, value: Any) -> None:

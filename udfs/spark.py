@@ -37,13 +37,7 @@ import pyarrow as pa
 from pyspark import SparkContext, TaskContext
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    DoubleType,
-    FloatType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import DoubleType, FloatType, StringType, StructField, StructType
 from pyspark.sql.utils import is_remote
 
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
@@ -243,23 +237,14 @@ def _strings(column: pd.Series) -> pa.Array:
     return pa.array(column, pa.string(), from_pandas=True)
 
 
-SCORED_FIELDS = StructType(
-    [
-        StructField("reason", StringType()),
-        StructField("pair_id", StringType()),
-        *FEATURE_FIELDS,
-        *OUTPUT_FIELDS,
-    ]
-)
+IDENTITY = [StructField(name, StringType()) for name in ("reason", "pair_id")]
+SCORED_FIELDS = StructType([*IDENTITY, *FEATURE_FIELDS, *OUTPUT_FIELDS])
 """The columns that score_columns adds. A scored pair has a null reason; in a quarantined pair all
 other columns are null."""
 
 
 def score_columns(
-    model: SPScore,
-    segmenter: str,
-    min_characters: int,
-    max_characters: int,
+    model: SPScore, segmenter: str, min_characters: int, max_characters: int
 ) -> Callable[..., Column]:
     """Returns an Arrow UDF (source, paraphrase, origin) -> struct of SCORED_FIELDS, which
     validates, identifies and scores pairs.

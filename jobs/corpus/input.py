@@ -21,12 +21,7 @@ def _known_origin(name: str) -> str:
 
 Origin = Annotated[str, AfterValidator(_known_origin)]
 
-
-def _for_spark(uri: str) -> str:
-    return re.sub(r"^s3://", "s3a://", uri)
-
-
-Uri = Annotated[str, AfterValidator(_for_spark)]
+Uri = Annotated[str, AfterValidator(lambda uri: re.sub("^s3://", "s3a://", uri))]
 """A local path or any URI that Hadoop knows; s3:// means s3a://."""
 
 

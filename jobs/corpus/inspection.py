@@ -5,8 +5,9 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -15,10 +16,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
-from gaixie.jobs.corpus.files import choose_files, find_files, folder_columns, shown
+from gaixie.jobs.corpus.files import choose_files, find_files, folder_columns, local_path, shown
 from gaixie.jobs.corpus.input import LICENSE, Input
 from gaixie.jobs.corpus.parquet import read_table
 from gaixie.jobs.corpus.reading import (
+    FoundFiles,
     InputFiles,
     column,
     numbers,
@@ -36,7 +38,6 @@ from gaixie.udfs.storage.records import UNDECODABLE, likely_encoding
 from gaixie.udfs.storage.storage import File
 from gaixie.udfs.storage.tables import (
     MALFORMED_LINE,
-    Form,
     Scan,
     TableError,
     opened,
@@ -55,25 +56,10 @@ SMALL_BYTES = 10_000_000
 GIVE_ENCODING = "it is not UTF-8: give its encoding"
 
 LISTED = 5
-"""Names that a line lists."""
+"""Names of files that a line lists."""
 
 
 # Before Spark starts
-
-
-@dataclass(frozen=True)
-class FoundFiles:
-    """The files of an input before their inspection; see InputFiles."""
-
-    settings: Input
-    kind: str
-    files: list[File]
-    left_out: list[str]
-    folder_names: list[str]
-
-    @property
-    def form(self) -> Form:
-        return self.settings.csv.form(self.kind)
 
 
 def find_input(settings: Input) -> FoundFiles:
@@ -89,7 +75,8 @@ def find_input(settings: Input) -> FoundFiles:
     chosen = {file.uri for file in files}
     left_out = [*(file.uri for file in data if file.uri not in chosen), *others]
     if left_out:
-        names = _listed([uri.rpartition("/")[2] for uri in left_out])
+        names = ", ".join(uri.rpartition("/")[2] for uri in left_out[:LISTED])
+        names += ", …" * (len(left_out) > LISTED)
         say(f"{settings.path}: {len(files)} {kind} files; left out {len(left_out)}: {names}")
     first = files[0].uri
     folder_names = [*folder_columns(first, settings.path)]
@@ -105,10 +92,6 @@ def find_input(settings: Input) -> FoundFiles:
     if kind != "jsonl":  # whose columns are known once all of it is read
         _recognised(settings, [*header, *folder_names], shown(first))
     return found
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:LISTED]) + ", …" * (len(names) > LISTED)
 
 
 def _fault(uri: str, said: str) -> UserError:
@@ -241,9 +224,6 @@ def _check_types(source: InputFiles, path: str) -> None:
             raise UserError(f"{path}: column '{name}' {fault}")
         if renamed != name:
             say(f"{settings.path}: the run carries its column '{name}' as '{renamed}'")
-    read = (*source.extra_names, *settings.text_columns)
-    if left := [name for name in types if name not in read]:
-        say(f"{settings.path}: its columns {_listed(left)} are not read")
 
 
 def _with_footers(spark: SparkSession, source: InputFiles) -> InputFiles:
@@ -267,14 +247,15 @@ def _with_footers(spark: SparkSession, source: InputFiles) -> InputFiles:
     if not sum(footer.rows for footer in footers):
         raise UserError(f"{path}: no rows, expected at least one")
     schema = StructType([StructField(name, _spark_type(kind)) for name, kind in expected.items()])
+    by_uri = dict(zip((file.uri for file in source.files), footers, strict=True))
     # Spark would look for the columns that folders name below one folder of all files alone.
-    in_python = bool(source.folder_names) or any(footer.in_python for footer in footers)
+    named = [footer.in_python or not _java_can_name(spark, uri) for uri, footer in by_uri.items()]
+    in_python = bool(source.folder_names) or any(named)
     alike = True
     if not in_python:
         of_python, schema = schema, read_table(spark, source.files[0].uri).schema
         alike = [own.dataType for own in of_python] == [own.dataType for own in schema]
     held = [StructField(name, StringType()) for name in source.folder_names if name not in expected]
-    by_uri = dict(zip((file.uri for file in source.files), footers, strict=True))
     return replace(
         source,
         schema=StructType([*schema, *held]),
@@ -283,6 +264,14 @@ def _with_footers(spark: SparkSession, source: InputFiles) -> InputFiles:
         rows={uri: footer.rows for uri, footer in by_uri.items()},
         in_python=in_python,
     )
+
+
+def _java_can_name(spark: SparkSession, uri: str) -> bool:
+    """Tells whether Java finds a file of this name: in the locale C, only if it is ASCII."""
+    if uri.isascii() or not local_path(uri):
+        return True
+    jvm: Any = spark._jvm
+    return "UTF" in (jvm.java.lang.System.getProperty("sun.jnu.encoding") or "").upper()
 
 
 def _spark_type(kind: pa.DataType) -> DataType:

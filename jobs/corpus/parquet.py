@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -83,24 +82,13 @@ def write_unshuffled(
     rows: as read from Parquet files. A task reads up to bytes_a_task of them, and writes one file
     for each combination of keys that it meets, or several of rows_a_file.
     """
-    with _splits_of(rows.sparkSession, bytes_a_task):
-        write_table(rows, path, keys, maxRecordsPerFile=str(rows_a_file))
-
-
-@contextmanager
-def _splits_of(spark: SparkSession, size: int) -> Iterator[None]:
-    """Makes queries planned inside the block read files in pieces of this many bytes, no
-    smaller."""
-    name = "spark.sql.files."
-    settings = {"maxPartitionBytes": size, "minPartitionNum": 1, "openCostInBytes": 0}
-    before = {key: spark.conf.get(name + key, None) for key in settings}
+    conf, name = rows.sparkSession.conf, "spark.sql.files."
+    settings = {"maxPartitionBytes": bytes_a_task, "minPartitionNum": 1, "openCostInBytes": 0}
+    before = {name + key: conf.get(name + key, None) for key in settings}
     for key, value in settings.items():
-        spark.conf.set(name + key, str(value))
+        conf.set(name + key, str(value))
     try:
-        yield
+        write_table(rows, path, keys, maxRecordsPerFile=str(rows_a_file))
     finally:
         for key, old in before.items():
-            if old is None:
-                spark.conf.unset(name + key)
-            else:
-                spark.conf.set(name + key, old)
+            conf.unset(key) if old is None else conf.set(key, old)

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -21,9 +20,8 @@ def progress(spark: SparkSession, title: str, rows: int | None) -> Iterator[None
     It counts tasks: when 40 of 100 tasks are done, it shows 40 % of the rows. rows: their number,
     if known.
     """
-    stop = threading.Event()
-    thread = threading.Thread(target=_try_to_watch, args=(spark, title, rows, stop), daemon=True)
-    started = time.monotonic()
+    stop, started = threading.Event(), time.monotonic()
+    thread = threading.Thread(target=_watch, args=(spark, title, rows, stop), daemon=True)
     thread.start()
     try:
         yield
@@ -35,16 +33,12 @@ def progress(spark: SparkSession, title: str, rows: int | None) -> Iterator[None
     say(f"{title}: done in {seconds:.1f} s{rate}")
 
 
-def _try_to_watch(*args: Any) -> None:
-    with suppress(Exception):  # Java may have ended, which the main thread also notices
-        _watch(*args)
-
-
 def _watch(spark: SparkSession, title: str, rows: int | None, stop: threading.Event) -> None:
-    tracker = spark.sparkContext.statusTracker()
     seen: set[int] = set()
     started, share = time.monotonic(), 0.0
-    with Progress(title, total=1.0) as shown:
+    # Java may end meanwhile, which the main thread also notices.
+    with suppress(Exception), Progress(title, total=1.0) as shown:
+        tracker = spark.sparkContext.statusTracker()
         while not stop.wait(0.5):
             seen.update(tracker.getActiveStageIds())
             stages = list(filter(None, map(tracker.getStageInfo, seen)))

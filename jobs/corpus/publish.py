@@ -86,12 +86,12 @@ class RunLock:
 
     def acquire(self, take_over: bool) -> None:
         """Takes the lock. Raises UserError if another process holds the run."""
-        locks = self._locks()
+        locks, number = self._locks(), 1
         if locks:
-            self._check_gone(locks[-1], take_over)
+            self._check_gone(*self._holder(locks[-1]), take_over)
+            number = int(locks[-1].removesuffix(".json")) + 1
         here = {"host": platform.node(), "process": os.getpid(), "since": now()}
         here |= {"started": _started(os.getpid()), "token": self._token}
-        number = int(locks[-1].removesuffix(".json")) + 1 if locks else 1
         self._file = storage.join(self._folder, f"{number:06d}.json")
         try:
             storage.create(self._file, storage.to_json(here))
@@ -115,23 +115,20 @@ class RunLock:
             self.check()
             storage.delete(self._file)
 
-    def _check_gone(self, lock: str, take_over: bool) -> None:
+    def _check_gone(self, left: dict[str, Any], name: str, take_over: bool) -> None:
         """Raises UserError unless the process that holds a lock is known or said to be gone."""
-        left, name = self._holder(lock)
         here = left.get("host") == platform.node()
         if here and left.get("started") and _started(left["process"]) == left["started"]:
             raise UserError(f"{self._run}: {name}; wait for it, or stop it first")
         if not here and not take_over:
             raise UserError(f"{self._run}: {name}; if that process has ended, give --take-over")
-        gone = f"{name}, has ended: this process takes over" if here else f"taken over from {name}"
-        say(f"{self._run}: {gone}")
+        say(f"{self._run}: taken over from {name}")
 
     def _holder(self, lock: str) -> tuple[dict[str, Any], str]:
         """Returns the content of a lock, and its process in words."""
         with suppress(FileNotFoundError, ValueError):
             left = json.loads(storage.read_bytes(storage.join(self._folder, lock)))
-            name = "process {process} on {host}, running since {since}".format_map(left)
-            return left, name
+            return left, "process {process} on {host}, running since {since}".format_map(left)
         return {}, "an unknown process"
 
     def _locks(self) -> list[str]:
@@ -149,8 +146,8 @@ def held(folder: str, take_over: bool) -> Iterator[RunLock]:
     """
     made: list[Path] = []
     if path := local_path(folder):
-        lock_folder = Path(path, LOCK).absolute()
-        made = [lock_folder, *(above for above in lock_folder.parents if not above.exists())]
+        made = [Path(path, LOCK).absolute()]
+        made += [above for above in made[0].parents if not above.exists()]
     lock = RunLock(folder)
     try:
         try:

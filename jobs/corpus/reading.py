@@ -50,11 +50,10 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class InputFiles:
-    """An input after its inspection."""
+class FoundFiles:
+    """The files of an input."""
 
     settings: Input
-    """With the names of the columns that were recognised."""
     kind: str
     """One of gaixie.udfs.storage.tables.KINDS."""
     files: list[File]
@@ -62,18 +61,24 @@ class InputFiles:
     """URIs of the files below the input's path that are not read."""
     folder_names: list[str]
     """Columns that the names of folders hold, such as day=1."""
-    schema: StructType
-    """Columns of the files and of their folders; text formats have only strings."""
-    pieces: dict[str, int]
-    """Number of pieces into which each file can be split: row groups, or PART_BYTES of text."""
-    rows: dict[str, int]
-    """Rows of each file, if its footer says so (Parquet)."""
-    in_python: bool
-    """Whether Spark's reader cannot read these files as they are."""
 
     @property
     def form(self) -> Form:
         return self.settings.csv.form(self.kind)
+
+
+@dataclass(frozen=True)
+class InputFiles(FoundFiles):
+    """An input after its inspection; its settings have the names of the columns recognised."""
+
+    schema: StructType
+    """Columns of the files and of their folders; text formats have only strings."""
+    pieces: dict[str, int]
+    """Number of pieces in which each file can be read: row groups, or PART_BYTES of text."""
+    rows: dict[str, int]
+    """Rows of each file, if its footer says so (Parquet)."""
+    in_python: bool
+    """Whether Spark's reader cannot read these files as they are."""
 
     @property
     def piece_length(self) -> int:

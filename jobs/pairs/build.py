@@ -23,15 +23,15 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from gaixie.jobs.corpus.accounts import escape_undecodable, input_entry, observed, written_files
 from gaixie.jobs.corpus.files import check_apart, find_files, shown
-from gaixie.jobs.corpus.inspection import SMALL_BYTES, FoundFiles, find_input, inspect_inputs
+from gaixie.jobs.corpus.inspection import SMALL_BYTES, find_input, inspect_inputs
 from gaixie.jobs.corpus.markers import STARTED, WORK, Markers
 from gaixie.jobs.corpus.parquet import read_table, write_table
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.publish import held, now
-from gaixie.jobs.corpus.reading import line_fault, read_files
+from gaixie.jobs.corpus.reading import FoundFiles, line_fault, read_files
 from gaixie.jobs.corpus.session import begin_session
+from gaixie.jobs.corpus.written import escape_undecodable, input_entry, observed, written_files
 from gaixie.jobs.pairs.groups import by_reason, judge_columns
 from gaixie.jobs.pairs.method import Method
 from gaixie.udfs.command_line import UserError

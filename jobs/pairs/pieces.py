@@ -18,9 +18,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from gaixie.jobs.corpus.accounts import data_files
 from gaixie.jobs.corpus.parquet import read_table, write_table
 from gaixie.jobs.corpus.progress import progress
+from gaixie.jobs.corpus.written import data_files
 from gaixie.jobs.pairs.build import PairsBuild
 from gaixie.jobs.pairs.groups import MADE, MADE_ARROW
 from gaixie.jobs.pairs.method import REPEATED, Candidate, Method

@@ -18,7 +18,6 @@ from pyspark.sql import functions as F
 from gaixie.jobs.corpus.input import LICENSE
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.publish import now
-from gaixie.jobs.corpus.reporting import print_table
 from gaixie.jobs.corpus.session import set_shuffle_partitions, start_session
 from gaixie.jobs.releases import rows, store
 from gaixie.jobs.releases.card import card
@@ -26,6 +25,7 @@ from gaixie.jobs.releases.croissant import croissant
 from gaixie.jobs.releases.request import ReleaseRequest
 from gaixie.jobs.releases.verify import count_pairs, describe_files, pairs_by
 from gaixie.udfs.command_line import UserError, say
+from gaixie.udfs.reports import print_table
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.spscore.stages import ORIGINS, STAGES, quantile
 from gaixie.udfs.storage import storage

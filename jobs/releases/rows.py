@@ -24,8 +24,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from gaixie.jobs.corpus.accounts import digests
 from gaixie.jobs.corpus.parquet import read_table, write_partitioned
+from gaixie.jobs.corpus.written import digests
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from gaixie.jobs.corpus.accounts import digests
+from gaixie.jobs.corpus.written import digests
 from gaixie.jobs.releases.rows import (
     COLUMNS,
     read_release,

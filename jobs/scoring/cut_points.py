@@ -13,13 +13,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from gaixie.jobs.scoring.settings import Cuts
-from gaixie.udfs.spark import held_back_column, score_bin_column
-from gaixie.udfs.spscore.stages import SCORE_BINS, quantile, stage
+from gaixie.udfs.spark import held_back, score_bin_column
+from gaixie.udfs.spscore.stages import SCORE_BINS, quantile
 
 Cells = Counter[tuple[str, int, bool]]
 """Counts pairs by origin, score bin, and whether their meaning keeps them in stage 1."""
@@ -38,28 +37,19 @@ class CutPoints:
     cells: Cells
     """Distinct pairs."""
 
-    @property
-    def bins(self) -> dict[str, Counter[int]]:
-        """Counts the pairs by origin and score bin."""
-        return bins_of(self.cells)
-
     def counts(self) -> dict[tuple[str, int], int]:
         """Counts the pairs by origin and stage, exact to one score bin at each cut point."""
         counts: Counter[tuple[str, int]] = Counter()
-        scores = np.arange(SCORE_BINS + 1) / SCORE_BINS
-        reached = {
-            (origin, held): stage(scores, self.cuts[origin], np.full(len(scores), not held), 1.0)
-            for origin in self.bins
-            for held in (True, False)
-        }
         for (origin, index, held), pairs in self.cells.items():
-            counts[origin, int(reached[origin, held][index])] += pairs
+            number = sum(index / SCORE_BINS >= cut for cut in self.cuts[origin])
+            counts[origin, min(number, 1) if held else number] += pairs
         return dict(sorted((+counts).items()))
 
 
 def count_cells(pairs: DataFrame, cuts: Mapping[str, Cuts]) -> Cells:
     """Counts pairs, which have the columns origin, spscore and meaning."""
-    columns = [F.col("origin"), score_bin_column(), held_back_column(min_meaning_of(cuts))]
+    held = held_back("origin", "meaning", min_meaning_of(cuts))
+    columns = [F.col("origin"), score_bin_column(), held]
     counted = pairs.groupBy(*columns).count().collect()
     return Counter({(origin, index, held): pairs for origin, index, held, pairs in counted})
 

@@ -1,19 +1,28 @@
-"""Reports a scoring run: a summary on the console, and report.html."""
+"""Reports a scoring run: a summary on the console, and report.html with some of its pairs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gaixie.jobs.corpus.reporting import print_table
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gaixie.jobs.corpus.written import data_files
 from gaixie.udfs.features import FEATURES
-from gaixie.udfs.reports import number, render
-from gaixie.udfs.spscore import JUDGEMENTS
+from gaixie.udfs.reports import number, print_table, render
+from gaixie.udfs.spscore import JUDGEMENTS, OUTPUTS
 from gaixie.udfs.spscore.stages import ORIGINS, STAGES
+from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import MANIFEST, RunManifest
+from gaixie.udfs.text.segmenters import load_segmenter
 from gaixie.udfs.text.validate import MALFORMED
+
+if TYPE_CHECKING:
+    from gaixie.jobs.scoring.steps import Job
 
 REPORT = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.j2")
@@ -29,6 +38,13 @@ EXPLANATIONS = {
     MALFORMED: "the line could not be split into the input's columns",
 }
 """Explains every reason of gaixie.udfs.text.validate in one line."""
+
+EXAMPLES = 3
+"""Pairs of each stage that a report shows."""
+ROWS = 1_000
+"""Rows among which they are chosen, from each origin: a hash decides which pairs share a file."""
+
+COLUMNS = ["pair_id", "source", "paraphrase", *FEATURES, *OUTPUTS]
 
 NAMES = [f"stage {stage}" for stage in STAGES]
 
@@ -59,7 +75,7 @@ def print_summary(manifest: RunManifest, folder: str) -> None:
 
 
 def report_page(manifest: RunManifest, folder: str, examples: Sequence[dict[str, Any]]) -> str:
-    """Returns report.html. examples: see gaixie.jobs.scoring.examples."""
+    """Returns report.html. examples: of pick_examples."""
     by_stage = [[pair for pair in examples if pair["stage"] == stage] for stage in STAGES]
     return render(
         TEMPLATE,
@@ -135,3 +151,33 @@ def histograms(manifest: RunManifest) -> dict[str, dict[str, list[float]]]:
         }
         for origin in origins_of(manifest)
     }
+
+
+def pick_examples(job: Job, stages: Mapping[str, Mapping[int, int]]) -> list[dict[str, Any]]:
+    """Returns some pairs of each stage, the best stage and the best pair first, as dictionaries:
+    COLUMNS (None where missing), origin, stage and reasons.
+
+    stages: scored pairs by origin and stage.
+    """
+    segmenter = load_segmenter(job.settings.segmenter)
+    examples: list[dict[str, Any]] = []
+    for stage in reversed(STAGES):
+        pairs = [
+            pair | {"origin": origin, "stage": stage}
+            for origin in ORIGINS
+            if stages.get(origin, {}).get(stage)
+            for pair in _first_rows(job.path(f"scored/origin={origin}/stage={stage}"))
+        ]
+        pairs.sort(key=lambda pair: (-pair["spscore"], pair["pair_id"]))
+        middles = ((np.arange(EXAMPLES) + 0.5) / EXAMPLES * len(pairs)).astype(int)
+        examples += [pairs[place] for place in np.unique(middles) if pairs]
+    for pair in examples:
+        explain = job.metric.explain
+        pair["reasons"] = explain(pair["source"], pair["paraphrase"], segmenter)
+    return examples
+
+
+def _first_rows(folder: str) -> list[dict[str, Any]]:
+    with storage.open_file(data_files(folder)[0].uri) as file:
+        batches = pq.ParquetFile(file).iter_batches(ROWS, columns=COLUMNS)
+        return pa.Table.from_batches([next(batches)]).to_pylist()

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from gaixie.jobs.corpus.inspection import SMALL_BYTES, find_input, inspect_inputs
 from gaixie.jobs.corpus.publish import held, read_runs
 from gaixie.jobs.corpus.session import begin_session
+from gaixie.jobs.scoring.new_only import unseen_by
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage
@@ -38,26 +39,24 @@ def score_corpus(
         uris = [folder, *(source.path for source in settings.inputs)]
         small = sum(file.size for source in found for file in source.files) < SMALL_BYTES
         with begin_session("gaixie score_corpus", uris, small) as wait:
-            from gaixie.jobs.scoring.dry_run import dry_run as show  # while Java starts
-            from gaixie.jobs.scoring.job import Job, load_scorer
-            from gaixie.jobs.scoring.new_only import unseen_by
-            from gaixie.jobs.scoring.steps import score_inputs
+            from gaixie.jobs.scoring import steps  # takes a second, while Java starts
 
-            scorer = load_scorer(settings)
+            metric, signature = steps.load_metric(settings)
             spark = wait()
         runs = read_runs(output, cleaned=True) if settings.new_only else []
-        runs = [run for run in runs if run.signature == scorer.signature]
+        runs = [run for run in runs if run.signature == signature]
         wanted = unseen_by(runs, settings) if settings.new_only else None
         inputs = inspect_inputs(spark, found, wanted)
         if not any(source.files for source in inputs):
             print(f"nothing new to score: run '{run_id}' was not created")
             return
         check_lock = lock.check if lock else lambda: None
-        job = Job(spark, settings, scorer, inputs, run_id, folder, limit, check_lock)
+        given = metric, signature, inputs, run_id, folder, limit
+        job = steps.Job(spark, settings, *given, check_lock)
         if dry_run:
-            show(job)
+            steps.dry_run(job)
         else:
-            score_inputs(job, resume, [run.run_id for run in runs])
+            steps.score_inputs(job, resume, [run.run_id for run in runs])
 
 
 def _is_published(folder: str, settings: ScoreSettings, resume: bool) -> bool:

@@ -1,29 +1,85 @@
-"""The steps of a scoring run, from its inputs to its manifest, in order."""
+"""The steps of a scoring run, from its inputs to its manifest, in order, and what they share."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
+
+import pandas as pd
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructField
 
 from gaixie.jobs.corpus.markers import WORK, Markers
 from gaixie.jobs.corpus.progress import progress
+from gaixie.jobs.corpus.reading import InputFiles, read_files
 from gaixie.jobs.corpus.session import set_shuffle_partitions
-from gaixie.jobs.scoring.accounting import account
 from gaixie.jobs.scoring.cut_points import Cells, count_cells, cut_stages, warnings_of
 from gaixie.jobs.scoring.duplicates import find_duplicates, leave_out
-from gaixie.jobs.scoring.examples import pick_examples
-from gaixie.jobs.scoring.job import Job
-from gaixie.jobs.scoring.report import REPORT, print_summary, report_page
-from gaixie.jobs.scoring.units import score_units
+from gaixie.jobs.scoring.manifest import make_manifest
+from gaixie.jobs.scoring.report import REPORT, pick_examples, print_summary, report_page
+from gaixie.jobs.scoring.settings import ScoreSettings
+from gaixie.jobs.scoring.units import score_units, scored_rows, scorer_of
 from gaixie.jobs.scoring.writing import write_quarantine, write_scored
-from gaixie.udfs.command_line import say
+from gaixie.udfs.command_line import UserError, say
+from gaixie.udfs.reports import number, print_table
+from gaixie.udfs.spscore import JUDGEMENTS, SPScore
 from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.manifest import MANIFEST
+from gaixie.udfs.text.segmenters import load_segmenter
 
 ROWS_PER_PARTITION = 250_000
 """Rows that one task searches for duplicates."""
+
+SAMPLE = 5_000
+"""Rows of each input that a dry run scores."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One scoring run."""
+
+    spark: SparkSession
+    settings: ScoreSettings
+    metric: SPScore
+    signature: str
+    """Of the metric and the segmenter: with the settings, it decides a score."""
+    inputs: list[InputFiles]
+    run_id: str
+    folder: str
+    limit: int | None
+    """Maximum number of rows to read."""
+    check_lock: Callable[[], None]
+    """Raises UserError if another process holds the run; called before each step that deletes or
+    publishes."""
+
+    @property
+    def extra_columns(self) -> dict[str, StructField]:
+        """Returns the columns of the inputs that the run carries along, by name."""
+        return {column.name: column for source in self.inputs for column in source.extra_columns}
+
+    def path(self, name: str) -> str:
+        return storage.join(self.folder, name)
+
+
+def load_metric(settings: ScoreSettings) -> tuple[SPScore, str]:
+    """Loads the metric of a run; returns it and its signature. Raises UserError if it cannot."""
+    try:
+        with local_copy(None, settings.model) as (_, folder):
+            metric = SPScore.load(folder or settings.tier)
+        if settings.tier not in (None, metric.tier):
+            raise ValueError(
+                f"{settings.model}: a model of tier {metric.tier}, not {settings.tier}; "
+                "give only one of model and tier"
+            )
+        if metric.tier == "full":
+            metric.read_from = settings.read_from
+        return metric, metric.signature(load_segmenter(settings.segmenter))
+    except (ValueError, OSError, ImportError) as error:
+        raise UserError(str(error)) from error
 
 
 def score_inputs(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
@@ -34,7 +90,9 @@ def score_inputs(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
     """
     seconds: dict[str, float] = {}
     step = partial(_timed, seconds)
-    job.delete("scored", "quarantine", REPORT)  # what a killed run left
+    job.check_lock()
+    for name in ("scored", "quarantine", REPORT):  # what a killed run left
+        storage.delete(job.path(name))
 
     with step("score"):
         units = score_units(job, resume)
@@ -51,16 +109,9 @@ def score_inputs(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
         if left_out and duplicates:
             pairs = leave_out(pairs, duplicates, left_out.total())
         scored = write_scored(job, units, pairs, cut_points)
-        quarantine = write_quarantine(job, units)
+        schemas = {"scored": scored, "quarantine": write_quarantine(job, units)}
     with step("report"):
-        manifest = account(
-            job,
-            units.read,
-            left_out,
-            cut_points,
-            {"scored": scored, "quarantine": quarantine},
-            earlier_runs,
-        )
+        manifest = make_manifest(job, units.read, left_out, cut_points, schemas, earlier_runs)
         examples = pick_examples(job, manifest.stages)
     manifest = manifest.model_copy(update={"seconds": seconds})
     storage.write(job.path(REPORT), report_page(manifest, job.folder, examples))
@@ -79,3 +130,29 @@ def _timed(seconds: dict[str, float], step: str) -> Iterator[None]:
     started = time.monotonic()
     yield
     seconds[step] = round(time.monotonic() - started, 3)
+
+
+def dry_run(job: Job) -> None:
+    """Prints what a run would read, and what becomes of the first SAMPLE rows of each input."""
+    for source in job.inputs:
+        if not source.files:
+            continue
+        size = sum(file.size for file in source.files) / 1e6
+        print(f"{source.settings.path}: {len(source.files)} {source.kind} files, {size:,.1f} MB")
+        rows = read_files(job.spark, source, source.files).limit(SAMPLE)
+        scored = scored_rows(rows, scorer_of(job)).select(
+            "origin", "reason", "spscore", *JUDGEMENTS
+        )
+        sample = pd.DataFrame(scored.collect(), columns=scored.columns)
+        fit = sample[sample["reason"].isna()]
+        print(f"of the first {len(sample):,} rows, {len(fit):,} can be scored")
+        for reason, count in sample["reason"].value_counts().items():
+            print(f"quarantine {reason}: {count:,}")
+        outputs = ("spscore", *JUDGEMENTS)
+        means = [
+            [str(origin), *(number(pairs[name].mean()) for name in outputs)]
+            for origin, pairs in fit.groupby("origin")
+        ]
+        print_table(["origin", *(f"mean {name}" for name in outputs)], means)
+    print(f"signature: {job.signature}")
+    print(f"would write {job.folder}; dry run: nothing was written")

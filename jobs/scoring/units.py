@@ -15,13 +15,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from gaixie.jobs.corpus.accounts import data_files
 from gaixie.jobs.corpus.markers import WORK, Markers
 from gaixie.jobs.corpus.parquet import read_table, write_table
 from gaixie.jobs.corpus.progress import progress
@@ -35,14 +34,18 @@ from gaixie.jobs.corpus.reading import (
     read_files,
 )
 from gaixie.jobs.corpus.session import cores
-from gaixie.jobs.scoring.job import Job
+from gaixie.jobs.corpus.written import data_files
 from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.features import FEATURES
+from gaixie.udfs.spark import score_columns
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.spscore.stages import ORIGINS
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.storage import File, spark_uri
 from gaixie.udfs.text.validate import MALFORMED, REASONS
+
+if TYPE_CHECKING:
+    from gaixie.jobs.scoring.steps import Job
 
 UNIT_MB, UNIT_MB_A_CORE = 2048, 48
 """Input of a unit in MB, and its minimum for each core, so that a large cluster gets enough
@@ -140,30 +143,35 @@ class ScoredUnits:
         return sum(self.sizes) / max(self.read.total(), 1)
 
 
+def scorer_of(job: Job) -> Callable[..., Column]:
+    """Returns the UDF that scores a pair; see gaixie.udfs.spark.score_columns."""
+    settings = job.settings
+    lengths = settings.min_characters, settings.max_characters
+    return score_columns(job.metric, settings.segmenter, *lengths)
+
+
 def score_units(job: Job, resume: bool) -> ScoredUnits:
     """Scores the inputs unit by unit; with resume, only the units that are not finished.
 
     Raises UserError if the inputs have no rows.
     """
-    units = divide(
-        job.inputs, job.settings.unit_mb or max(UNIT_MB, UNIT_MB_A_CORE * cores(job.spark))
-    )
+    unit_mb = job.settings.unit_mb or max(UNIT_MB, UNIT_MB_A_CORE * cores(job.spark))
+    units = divide(job.inputs, unit_mb)
     finished = [n for n in storage.children(job.path(WORK)) if re.fullmatch(r"unit-\d+\.json", n)]
     if finished and not resume:
-        say(
-            f"{len(finished)} finished units of run '{job.run_id}' are deleted; --resume keeps them"
-        )
+        count = len(finished)
+        say(f"{count} finished units of run '{job.run_id}' are deleted; --resume keeps them")
     markers = Markers(job.path(WORK))
     job.check_lock()
     markers.start(_deciding(job), resume, f"run '{job.run_id}'", by_part=True)
-    scored = ScoredUnits(job, defaultdict(list), Counter(), Counter())
+    scored, score = ScoredUnits(job, defaultdict(list), Counter(), Counter()), scorer_of(job)
     for unit in units:
         job.check_lock()
         left = None if job.limit is None else job.limit - scored.read.total()
         if left is not None and left <= 0:
             break
         title = f"scoring unit {unit.number + 1} of {len(units)}"
-        work = partial(_score_unit, job, unit, title, left)
+        work = partial(_score_unit, job, unit, score, title, left)
         done = markers.once(unit.name, work, _fingerprint(job, unit, left))
         scored.read.update(done["rows"])
         scored.unfit.update(done["unfit"])
@@ -175,17 +183,25 @@ def score_units(job: Job, resume: bool) -> ScoredUnits:
     return scored
 
 
-def _score_unit(job: Job, unit: Unit, title: str, limit: int | None) -> dict[str, Any]:
+def _score_unit(
+    job: Job, unit: Unit, score: Callable[..., Column], title: str, limit: int | None
+) -> dict[str, Any]:
     """Scores a unit into its folder. Returns rows by origin, unfit rows by reason, and the schema.
 
     limit: the maximum of rows.
     """
-
     read, unfit = Observation(), Observation()
     rows = read_files(job.spark, unit.input, unit.files, unit.span)
-    rows = _spread(job, unit, rows, limit)
+    parts = sum(unit.input.pieces[file.uri] for file in unit.files)
+    if unit.span:
+        parts = (unit.span[1] - unit.span[0]) // unit.input.piece_length
+    if limit is not None:
+        rows, parts = rows.limit(limit), 1
+    few = parts < 2 * cores(job.spark)
+    if few and sum(file.size for file in unit.files) > SPREAD_BYTES:
+        rows = rows.repartition(4 * cores(job.spark))
     rows = rows.observe(read, *_counts_by("origin", (*ORIGINS, NO_ORIGIN)))
-    scored = scored_rows(rows, job.score).withColumn("row_key", row_key(unit.number))
+    scored = scored_rows(rows, score).withColumn("row_key", row_key(unit.number))
     scored = scored.observe(unfit, *_counts_by("reason", (*REASONS, MALFORMED)))
     with blaming(unit.files, unit.input.form), progress(job.spark, title, unit.rows):
         write_table(scored, job.path(unit.folder), ["fit"])
@@ -200,22 +216,10 @@ def row_key(unit: int) -> Column:
     return F.lit(unit << 47) + task + F.monotonically_increasing_id() % F.lit(1 << 33)
 
 
-def _spread(job: Job, unit: Unit, rows: DataFrame, limit: int | None) -> DataFrame:
-    """Limits the rows, and spreads them over the cores if the files are too few or too large."""
-    parts = sum(unit.input.pieces[file.uri] for file in unit.files)
-    if unit.span:
-        parts = (unit.span[1] - unit.span[0]) // unit.input.piece_length
-    if limit is not None:
-        rows, parts = rows.limit(limit), 1
-    if parts < 2 * cores(job.spark) and sum(file.size for file in unit.files) > SPREAD_BYTES:
-        return rows.repartition(4 * cores(job.spark))
-    return rows
-
-
 def _deciding(job: Job) -> dict[str, Any]:
     """Returns what decides the result of a run, for a message about what has changed."""
     return {
-        "signature": job.scorer.signature,
+        "signature": job.signature,
         "min_characters": job.settings.min_characters,
         "max_characters": job.settings.max_characters,
         "limit": job.limit,
@@ -234,7 +238,7 @@ def _fingerprint(job: Job, unit: Unit, left: int | None) -> str:
         "files": files,
         "span": unit.span,
         "input": unit.input.settings.model_dump(),
-        "signature": job.scorer.signature,
+        "signature": job.signature,
         "characters": [job.settings.min_characters, job.settings.max_characters],
         "limit": left,
     }

@@ -8,24 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from gaixie.jobs.corpus.accounts import escape_undecodable
 from gaixie.jobs.corpus.parquet import write_partitioned, write_unshuffled
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.reading import column
 from gaixie.jobs.corpus.session import cores
+from gaixie.jobs.corpus.written import escape_undecodable
 from gaixie.jobs.scoring.cut_points import CutPoints
-from gaixie.jobs.scoring.job import Job
 from gaixie.jobs.scoring.units import ScoredUnits
 from gaixie.udfs.features import FEATURES
-from gaixie.udfs.spark import stage_column
+from gaixie.udfs.spark import stage
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage.tables import MALFORMED_LINE
+
+if TYPE_CHECKING:
+    from gaixie.jobs.scoring.steps import Job
 
 SCORED_COLUMNS = ("pair_id", "source", "paraphrase", *FEATURES, *OUTPUTS)
 """Columns of scored files, before the input's own; folder names hold origin and stage."""
@@ -39,7 +41,8 @@ def write_scored(
     job: Job, units: ScoredUnits, pairs: DataFrame, cut_points: CutPoints
 ) -> StructType:
     """Writes the distinct pairs, one folder for each origin and stage; returns their schema."""
-    pairs = pairs.withColumn("stage", stage_column(cut_points.cuts, cut_points.min_meaning))
+    rule = {"cuts": cut_points.cuts, "min_meaning": cut_points.min_meaning}
+    pairs = pairs.withColumn("stage", stage("spscore", "origin", "meaning", **rule))
     extra = [column(name) for name in job.extra_columns]
     pairs = pairs.select(*SCORED_COLUMNS, *extra, "origin", "stage")
     if counts := cut_points.counts():

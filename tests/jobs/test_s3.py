@@ -33,7 +33,7 @@ def given(store, in_four_units) -> list[str]:
     """Puts the pairs into the store. Returns options that read them in four units of four tasks."""
     for path in in_four_units.iterdir():
         store.put(f"pairs/{path.name}", path.read_bytes())
-    return ["--input", "s3a://gaixie/pairs", "--origin-column", "origin", "--unit-mb", "0.3"]
+    return ["--input", "s3a://gaixie/pairs", "--origin-column", "origin", "--unit-mb", "0.2"]
 
 
 @pytest.fixture(scope="module")

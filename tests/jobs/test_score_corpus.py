@@ -329,7 +329,7 @@ def test_a_large_table_is_written_without_a_shuffle(score, grow, tmp_path, monke
 
 @pytest.mark.long
 def test_killed_then_resumed(score, launch, in_four_units, local, tmp_path):
-    given = ("--input", in_four_units, "--origin-column", "origin", "--unit-mb", "0.3")
+    given = ("--input", in_four_units, "--origin-column", "origin", "--unit-mb", "0.2")
     process = launch(tmp_path, *given)
     read = ""
     while "scoring unit 3 of 4: done" not in read:  # the third marker is written after that line

@@ -117,8 +117,8 @@ def test_sql(spark, frame, expected):
     register(spark)
     frame.createOrReplaceTempView("pairs")
     query = """
-        SELECT n, features(source, paraphrase).acs, spscore(source, paraphrase) AS s,
-            judgements(source, paraphrase).meaning FROM pairs WHERE n < 60
+        SELECT n, features(source, paraphrase).acs AS acs, spscore(source, paraphrase) AS s,
+            judgements(source, paraphrase).meaning AS meaning FROM pairs WHERE n < 60
     """
     rows = in_order(spark.sql(query))
     np.testing.assert_array_equal(rows["acs"], expected[0][:, FEATURES.index("acs")])

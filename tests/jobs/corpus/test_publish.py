@@ -87,8 +87,7 @@ def test_a_dead_process_of_this_host_is_named_and_followed(run, capsys):
     process.communicate()
     with held(run, False):
         assert files(run) == ["_lock/000002.json"]
-    assert f"{run}: process {process.pid} on " in (err := capsys.readouterr().err)
-    assert err.endswith("has ended: this process takes over\n")
+    assert f"{run}: taken over from process {process.pid} on " in capsys.readouterr().err
 
 
 def test_another_host_is_believed_dead_where_the_user_says_so(run, capsys):

@@ -1,15 +1,14 @@
 """Files must be divided into units of a size: several small ones, or spans of a large one."""
 
-from collections import Counter
 from datetime import UTC, datetime
 
 import pytest
 from pyspark.sql.types import StructType
 
-from gaixie.jobs.corpus.accounts import close_accounts
 from gaixie.jobs.corpus.input import Input
 from gaixie.jobs.corpus.reading import PART_BYTES, InputFiles, text_pieces
 from gaixie.jobs.scoring import units
+from gaixie.jobs.scoring.manifest import close_accounts
 from gaixie.jobs.scoring.units import divide, row_key
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage.storage import File
@@ -59,5 +58,5 @@ def test_row_keys_of_the_last_unit(spark):
 
 
 def test_accounts_of_an_origin_that_was_not_read():
-    with pytest.raises(RuntimeError, match="origin llm: 0 rows read, but 1 scored"):
-        close_accounts(Counter(), Counter({("llm", 1): 1}), Counter(), {})
+    with pytest.raises(RuntimeError, match=r"origin llm: .* read=0 scored=1"):
+        close_accounts({}, {"llm": {1: 1}}, {}, {})

@@ -1,19 +1,16 @@
-"""Keeps the accounts of a run: each row read is scored, in quarantine, or a duplicate."""
+"""Describes files for the manifest of a job: those that it read, and with digests what it wrote."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from gaixie.jobs.corpus.files import is_data
-from gaixie.jobs.corpus.parquet import read_table
 from gaixie.jobs.corpus.reading import SPARK_ERRORS
 from gaixie.udfs.command_line import say
 from gaixie.udfs.spark import escape_bytes
@@ -21,33 +18,6 @@ from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import InputFile, RunFile, RunInput
 from gaixie.udfs.storage.published_files import THREADS
 from gaixie.udfs.storage.storage import File
-
-
-def written_counts(
-    spark: SparkSession, path: str, schema: StructType, keys: Sequence[str | Column]
-) -> Counter[tuple[Any, ...]]:
-    """Counts the rows of the written files by keys."""
-    counts = read_table(spark, path, schema=schema).groupBy(*keys).count()
-    return Counter({tuple(row)[:-1]: row["count"] for row in counts.collect()})
-
-
-def close_accounts(
-    read: Counter[str],
-    scored: Counter[tuple[Any, ...]],
-    quarantined: Counter[tuple[Any, ...]],
-    duplicates: Mapping[str, int],
-) -> None:
-    """Raises RuntimeError unless read = scored + quarantined + duplicates for every origin."""
-    for origin in {*read, *duplicates, *(name for name, _ in (*scored, *quarantined))}:
-        kept, unfit = (
-            sum(n for (name, _), n in c.items() if name == origin) for c in (scored, quarantined)
-        )
-        rows, left_out = read[origin], duplicates.get(origin, 0)
-        if rows != kept + unfit + left_out:
-            parts = f"{kept} scored + {unfit} quarantined + {left_out} duplicates"
-            raise RuntimeError(
-                f"origin {origin}: {rows} rows read, but {parts}; nothing was published"
-            )
 
 
 def data_files(folder: str) -> list[File]:
@@ -76,14 +46,8 @@ def input_entry(
         InputFile(path=f.uri, bytes=f.size, modified=f.modified.isoformat(timespec="milliseconds"))
         for f in files
     ]
-    return RunInput(
-        path=path,
-        format=kind,
-        files=len(files),
-        left_out=[*left_out],
-        bytes=sum(file.size for file in files),
-        listing=listing,
-    )
+    counts = {"files": len(files), "bytes": sum(file.size for file in files)}
+    return RunInput(path=path, format=kind, left_out=[*left_out], listing=listing, **counts)
 
 
 def escape_undecodable(rows: DataFrame, names: Iterable[str]) -> DataFrame:
@@ -105,18 +69,12 @@ def digests(spark: SparkSession, uris: Sequence[str]) -> dict[str, str]:
     if uris and not str(context.master).startswith("local"):
         links = [(uri, storage.link_to(storage.spark_uri(uri))) for uri in uris]
         try:
-            return dict(context.parallelize(links, min(len(uris), 1000)).map(_digest).collect())
+            tasks = context.parallelize(links, min(len(uris), 1000))
+            return dict(tasks.map(lambda file: (file[0], storage.sha256(*file))).collect())
         except SPARK_ERRORS:
             say("executors cannot read the run's files in Python; the driver reads them")
     with ThreadPoolExecutor(THREADS) as pool:  # each has a block of 8 MB
         return dict(zip(uris, pool.map(storage.sha256, uris), strict=True))
-
-
-def _digest(file: tuple[str, str]) -> tuple[str, str]:
-    """Returns (URI, SHA-256) of (URI, link)."""
-    uri, link = file
-    is_local = link.startswith("file:")
-    return uri, storage.sha256(link) if is_local else storage.sha256(uri, link)
 
 
 def observed(observation: Observation) -> dict[str, Any]:

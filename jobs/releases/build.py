@@ -4,32 +4,44 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from itertools import product
 from secrets import token_hex
+from typing import Any
 
 import pandas as pd
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
 
 from gaixie.jobs.corpus.input import LICENSE
+from gaixie.jobs.corpus.parquet import read_table
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.publish import now
 from gaixie.jobs.corpus.session import set_shuffle_partitions, start_session
+from gaixie.jobs.corpus.written import data_files, digests
 from gaixie.jobs.releases import rows, store
-from gaixie.jobs.releases.card import card
-from gaixie.jobs.releases.croissant import croissant
+from gaixie.jobs.releases.card import card, croissant
 from gaixie.jobs.releases.request import ReleaseRequest
-from gaixie.jobs.releases.verify import count_pairs, describe_files, pairs_by
 from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.reports import print_table
+from gaixie.udfs.spark import score_bin_column
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.spscore.stages import ORIGINS, STAGES, quantile
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import ReleaseManifest, ReleaseRows, SourceRunEntry
+from gaixie.udfs.storage.manifest import (
+    DataFile,
+    ReleaseFile,
+    ReleaseManifest,
+    ReleaseRows,
+    SourceRunEntry,
+)
+from gaixie.udfs.storage.published_files import THREADS
 from gaixie.udfs.text.splits import GROUP, SPLITS
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -39,6 +51,8 @@ ROWS_PER_PARTITION = 1_000_000
 
 LICENCES = 100
 """Maximum licences of inputs that are looked at: a licence may be any text."""
+
+CARDS = {"README.md": card, "croissant.json": croissant}
 
 Counts = Counter[tuple[str, int]]
 """Counts pairs by origin and stage."""
@@ -59,23 +73,15 @@ class ReleaseBuild:
 
     @property
     def columns(self) -> list[str]:
-        """Returns the columns of the released rows."""
-        return [
-            *rows.COLUMNS.names,
-            *self.request.keep_columns,
-            *rows.lineage_of(self.runs),
-            rows.RUN,
-        ]
+        return rows.columns_of(self.runs, self.request.keep_columns)
 
     def pairs(self) -> DataFrame:
         """Reads the pairs of all runs, with the run's number in run."""
-        request = self.request
-        return rows.read_runs(self.spark, self.runs, request.stages, request.keep_columns)
+        return rows.read_runs(self.spark, self.runs, self.request)
 
     def shards(self, expected: Counts) -> dict[tuple[str, int], int]:
         """Returns the number of files of each (split, stage)."""
-        size = sum(run.bytes_per_row * run.rows.total() for run in self.runs)
-        each = size / self.in_runs.total()
+        each = sum(run.bytes for run in self.runs) / self.in_runs.total()
         return rows.shards_of(expected, self.request.settings, each)
 
 
@@ -112,20 +118,20 @@ def _check(request: ReleaseRequest) -> list[rows.SourceRun]:
         raise UserError(f"{path}: release '{request.version}' is published; use another --version")
     find = partial(rows.find_run, stages=request.stages, keep=request.keep_columns)
     runs = [find(request.root, name) for name in request.runs]
-    rows.check_signatures(runs)
+    rows.check_alike(runs, request.keep_columns)
     if not any(run.rows for run in runs):
         stages = " ".join(map(str, request.stages))
         raise UserError(f"{runs[0].folder}: no pairs in stages {stages}")
-    if any(GROUP in run.lineage for run in runs) and GROUP not in rows.lineage_of(runs):
-        lacking = next(run.run_id for run in runs if run.rows and GROUP not in run.lineage)
-        say(f"run '{lacking}' has no column 'group': the release is split by source sentence")
+    without = [run.run_id for run in runs if run.rows and GROUP not in run.schema.names]
+    if without and any(GROUP in run.schema.names for run in runs):
+        say(f"run '{without[0]}' has no column 'group': the release is split by source sentence")
     return runs
 
 
 def _check_licences(build: ReleaseBuild) -> list[str]:
     """Returns the licences that the pairs' inputs declare. Raises UserError if one is not the
     release's, and no note says why."""
-    if LICENSE not in rows.lineage_of(build.runs):
+    if LICENSE not in build.columns:
         return []
     found = build.pairs().select(LICENSE).where(F.col(LICENSE).isNotNull()).distinct()
     licences = sorted(name for [name] in found.limit(LICENCES).collect())
@@ -143,12 +149,11 @@ def count_duplicates(build: ReleaseBuild) -> Counts:
     """Counts the rows whose pair an earlier run has; a single run has each pair once."""
     in_runs = build.in_runs.total()
     set_shuffle_partitions(build.spark, in_runs // ROWS_PER_PARTITION)
-    duplicates: Counts = Counter()
-    if sum(bool(run.rows) for run in build.runs) > 1:
-        with progress(build.spark, "finding duplicates", in_runs):
-            counts = rows.find_duplicates(build.pairs()).groupBy("origin", "stage").count()
-            duplicates.update({(origin, stage): n for origin, stage, n in counts.collect()})
-    return duplicates
+    if sum(bool(run.rows) for run in build.runs) < 2:
+        return Counter()
+    with progress(build.spark, "finding duplicates", in_runs):
+        counts = rows.find_duplicates(build.pairs()).groupBy("origin", "stage").count()
+        return Counter({(origin, stage): n for origin, stage, n in counts.collect()})
 
 
 def write_data(build: ReleaseBuild, duplicates: Counts) -> dict[str, str]:
@@ -156,37 +161,49 @@ def write_data(build: ReleaseBuild, duplicates: Counts) -> dict[str, str]:
     pairs, settings = build.pairs(), build.request.settings
     if duplicates:
         twice = rows.find_duplicates(pairs)
-        pairs = rows.drop_duplicates(pairs, twice, duplicates.total())
-    key = rows.split_key(build.columns)
-    split = rows.split_column(settings.split, settings.seed, key)
-    pairs = rows.named_runs(pairs, build.runs).withColumn("split", split)
-    pairs = pairs.select(*build.columns, "split")
+        pairs = rows.drop_duplicates(pairs, twice, duplicates.total()).select(*pairs.columns)
+    pairs = rows.named_runs(pairs, build.runs)
+    split = rows.split_column([*settings.split.values()], settings.seed, pairs.columns)
     data, expected = storage.join(build.folder, "data"), build.in_runs - duplicates
     with progress(build.spark, "writing shards", expected.total()):
-        rows.write_shards(pairs, data, build.shards(expected), settings.seed)
-    for file in storage.list_files(data):  # checksums and markers of Spark
-        if file.uri.rpartition("/")[2].startswith((".", "_")):
+        shards = build.shards(expected)
+        rows.write_shards(pairs.withColumn("split", split), data, shards, settings.seed)
+    written = {file.uri for file in data_files(data)}
+    for file in storage.list_files(build.folder):  # checksums and markers of Spark, and STARTED
+        if file.uri not in written:
             storage.delete(file.uri)
-    storage.delete(storage.join(build.folder, store.STARTED))
-    return {field.name: field.dataType.simpleString() for field in pairs.drop("split").schema}
+    return {field.name: field.dataType.simpleString() for field in pairs.schema}
 
 
 def count_written(build: ReleaseBuild, duplicates: Counts) -> pd.DataFrame:
-    """Counts the written rows; see gaixie.jobs.releases.verify.count_pairs.
+    """Counts the written rows, reading them once: columns split, stage, origin, bin (of the score),
+    pairs, and for each of OUTPUTS the sum of its values.
 
-    Raises RuntimeError unless the runs' rows equal those written plus the duplicates.
+    Raises RuntimeError unless the runs' rows equal those written plus the duplicates, each in the
+    folder of its stage.
     """
-    in_runs = build.in_runs
+    keys = "split", "subset", "stage", "origin", score_bin_column().alias("bin")
+    sums = [F.sum(F.col(output).cast("double")).alias(output) for output in OUTPUTS]
+    folders = [StructField(name, StringType()) for name in ("split", "subset")]
+    schema, in_runs = StructType([*rows.COLUMNS, *folders]), build.in_runs
     with progress(build.spark, "counting", in_runs.total()):
-        counts = count_pairs(rows.read_release(build.spark, build.folder))
-    written = pairs_by(counts, "origin", "stage")
-    for key in {*in_runs, *written}:
-        if in_runs[key] != written[key] + duplicates[key]:
+        written = read_table(build.spark, storage.join(build.folder, "data"), schema=schema)
+        table = written.groupBy(*keys).agg(F.count(F.lit(1)).alias("pairs"), *sums).toPandas()
+    counts = table[table.pop("subset") == "stage-" + table["stage"].astype(str)]
+    found = pairs_by(counts, "origin", "stage")
+    for key in {*in_runs, *found}:
+        if in_runs[key] != found[key] + duplicates[key]:
             raise RuntimeError(
-                f"{key[0]}, stage {key[1]}: {in_runs[key]} rows in the runs, but {written[key]} "
+                f"{key[0]}, stage {key[1]}: {in_runs[key]} rows in the runs, but {found[key]} "
                 f"written + {duplicates[key]} duplicates; nothing was published"
             )
     return counts
+
+
+def pairs_by(counts: pd.DataFrame, *keys: str) -> Counter[Any]:
+    """Sums the pairs of a table of counts by one or more keys."""
+    by: Any = [*keys] if len(keys) > 1 else keys[0]
+    return Counter(counts.groupby(by)["pairs"].sum().to_dict())
 
 
 def describe(
@@ -196,24 +213,39 @@ def describe(
     duplicates: Counts,
     licences: Sequence[str],
 ) -> ReleaseManifest:
-    """Writes the cards, and returns the manifest with all files."""
-    data = describe_files(
-        build.spark, build.folder, storage.list_files(storage.join(build.folder, "data"))
-    )
-    request, manifest = build.request, _manifest(build, kinds, counts, duplicates)
-    about = {"files": data, "input_licenses": licences, "license_note": request.license_note}
-    manifest = manifest.model_copy(update=about)
+    """Writes the cards, and returns the manifest with all files.
+
+    Raises RuntimeError if the footers of the files do not match their rows.
+    """
+    data = _describe_files(build, storage.list_files(storage.join(build.folder, "data")))
+    manifest = _manifest(build, kinds, counts, duplicates)
+    about = {"input_licenses": licences, "license_note": build.request.license_note}
+    manifest = manifest.model_copy(update=about | {"files": data})
     if sum(file.rows for file in manifest.data_files) != counts["pairs"].sum():
         raise RuntimeError("the files' footers do not match their rows; nothing was published")
-    storage.write(storage.join(build.folder, "README.md"), card(manifest))
-    storage.write(storage.join(build.folder, "croissant.json"), croissant(manifest))
-    cards = [
-        file
-        for file in storage.list_files(build.folder)
-        if not file.uri.startswith(f"{build.folder}/data/")
-    ]
-    described = describe_files(build.spark, build.folder, cards)
-    return manifest.model_copy(update={"files": [*described, *data]})
+    for name, text_of in CARDS.items():
+        storage.write(storage.join(build.folder, name), text_of(manifest))
+    cards = [f for f in storage.list_files(build.folder) if f.uri.rpartition("/")[2] in CARDS]
+    return manifest.model_copy(update={"files": [*_describe_files(build, cards), *data]})
+
+
+def _describe_files(build: ReleaseBuild, files: list[storage.File]) -> list[ReleaseFile]:
+    """Describes files of a release for its manifest.
+
+    The executors read the files; the driver reads the Parquet footers.
+    """
+    sums = digests(build.spark, [file.uri for file in files])
+
+    def describe_one(file: storage.File) -> ReleaseFile:
+        path = file.uri.removeprefix(f"{build.folder}/")
+        entry = ReleaseFile(path=path, bytes=file.size, sha256=sums[file.uri])
+        if not path.endswith(".parquet"):
+            return entry
+        with storage.open_file(file.uri) as opened:
+            return DataFile(**dict(entry), rows=pq.read_metadata(opened).num_rows)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return [*pool.map(describe_one, files)]
 
 
 def _manifest(
@@ -230,6 +262,23 @@ def _manifest(
     bins = {origin: pairs_by(counts[counts["origin"] == origin], "bin") for origin in origins}
     sums = counts.groupby("stage")[["pairs", *OUTPUTS]].sum()
     means = sums[[*OUTPUTS]].div(sums["pairs"], axis=0).round(4)
+    runs = [
+        SourceRunEntry(
+            run_id=run.run_id,
+            created=run.manifest.created,
+            manifest_sha256=run.digest,
+            rows=run.rows.total(),
+        )
+        for run in build.runs
+    ]
+    accounts = {
+        origin: ReleaseRows(
+            in_runs=_of(in_runs, origin),
+            duplicates=_of(duplicates, origin),
+            released=_of(in_runs - duplicates, origin),
+        )
+        for origin in origins
+    }
     return ReleaseManifest(
         version=request.version,
         name=f"gaixie-{request.version}",
@@ -241,24 +290,9 @@ def _manifest(
         signature=build.runs[0].manifest.signature,
         build=build.folder.rpartition("/")[2],
         settings=request.settings,
-        runs=[
-            SourceRunEntry(
-                run_id=run.run_id,
-                created=run.manifest.created,
-                manifest_sha256=run.digest,
-                rows=run.rows.total(),
-            )
-            for run in build.runs
-        ],
+        runs=runs,
         columns=kinds,
-        rows={
-            origin: ReleaseRows(
-                in_runs=_of(in_runs, origin),
-                duplicates=_of(duplicates, origin),
-                released=_of(in_runs - duplicates, origin),
-            )
-            for origin in origins
-        },
+        rows=accounts,
         counts=by_split,
         quantiles={o: {s: quantile(of, s) for s in QUANTILES} for o, of in bins.items()},
         judgements={int(n): means.loc[n].to_dict() for n in means.index.to_numpy()},
@@ -277,12 +311,9 @@ def publish(build: ReleaseBuild, manifest: ReleaseManifest, duplicates: Counts) 
         storage.create(path, manifest.to_json())
     except FileExistsError:
         storage.delete(build.folder)
-        raise UserError(
-            f"{path}: another process published release '{manifest.version}' in the meantime; "
-            "this one was deleted"
-        ) from None
-    if not build.request.no_latest:
-        store.set_latest(root, manifest.version)
+        fault = f"another process published release '{manifest.version}' in the meantime"
+        raise UserError(f"{path}: {fault}; this one was deleted") from None
+    store.set_latest(root, manifest.version)
     _print_counts(build, duplicates)
     for split in manifest.counts:
         print(f"{split}: {manifest.pairs_of(split):,} pairs")
@@ -291,8 +322,7 @@ def publish(build: ReleaseBuild, manifest: ReleaseManifest, duplicates: Counts) 
     print(f"signature: {manifest.signature}")
     print(f"manifest: {path}")
     print(f"card: {build.folder}/README.md")
-    if not build.request.no_latest:
-        print(f"{store.latest_of(root)}: {manifest.version}")
+    print(f"{store.latest_of(root)}: {manifest.version}")
 
 
 def _print_dry_run(build: ReleaseBuild, duplicates: Counts) -> None:
@@ -320,9 +350,7 @@ def _print_counts(build: ReleaseBuild, duplicates: Counts) -> None:
     print_table(["origin", "in the runs", "duplicates", *names, "released"], table)
 
 
-def _of(
-    counts: Mapping[tuple[str, int], int], origin: str | None = None, stage: int | None = None
-) -> int:
+def _of(counts: Mapping[tuple[str, int], int], origin: str | None, stage: int | None = None) -> int:
     """Counts the pairs of an origin and a stage; None covers all of them."""
     return sum(
         pairs

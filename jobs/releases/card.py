@@ -1,20 +1,24 @@
-"""Renders the card of a release: README.md as the data set hub reads it.
+"""Renders the cards of a release: README.md as the data set hub reads it, and croissant.json in
+MLCommons' format 1.0 (docs.mlcommons.org/croissant).
 
-It is written from the release's manifest before its files are listed.
+They are written from the release's manifest; only its data files are listed in it by then.
 """
 
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import mlcroissant as mlc
 from huggingface_hub import DatasetCardData
 
-from gaixie.udfs.reports import license_head, render
+from gaixie.udfs.reports import HUB_LICENSES, license_head, render
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.spscore.stages import ORIGINS
 from gaixie.udfs.storage.manifest import ReleaseManifest
+from gaixie.udfs.storage.storage import to_json
 
 HERE = Path(__file__)
 
@@ -25,6 +29,18 @@ COLUMNS = dict(
 
 SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B")
 """Upper ends of the hub's size classes: 10³, 10⁴ and so on."""
+
+PARQUET = "application/x-parquet"
+
+TYPES = {
+    "string": mlc.DataType.TEXT,
+    "boolean": mlc.DataType.BOOL,
+    "float": mlc.DataType.FLOAT32,
+    "double": mlc.DataType.FLOAT64,
+    "int": mlc.DataType.INT32,
+    "bigint": mlc.DataType.INT64,
+}
+"""Croissant's names for Spark's types; columns of other types are not described."""
 
 
 def meaning_of(column: str) -> str:
@@ -84,3 +100,68 @@ def _configs(manifest: ReleaseManifest) -> list[dict[str, Any]]:
             name = "default" if stage is None else f"stage-{stage}"
             configs.append({"config_name": name, "data_files": files})
     return configs
+
+
+def croissant(manifest: ReleaseManifest) -> str:
+    """Returns croissant.json: every data file with its SHA-256, a file set, and a record set for
+    each split and subset.
+
+    manifest: must list at least the data files.
+    """
+    files = [
+        mlc.FileObject(
+            id=file.path,
+            name=file.path,
+            content_url=file.path,
+            content_size=f"{file.bytes} B",
+            encoding_formats=[PARQUET],
+            sha256=file.sha256,
+        )
+        for file in manifest.data_files
+    ]
+    parts = [(split, stage) for split, stages in manifest.counts.items() for stage in stages]
+    title = f"{manifest.title}, version {manifest.version}"
+    licence = manifest.license
+    if licence.lower() in HUB_LICENSES:
+        licence = f"https://spdx.org/licenses/{licence}.html"
+    metadata = mlc.Metadata(
+        name=manifest.name,
+        description=f"{title}: Chinese sentence pairs scored with {manifest.signature}",
+        cite_as=title,
+        license=[licence],
+        version=".".join((manifest.version.split("-")[0] + ".0.0").split(".")[:3]),
+        date_published=datetime.fromisoformat(manifest.created[:19]),
+        creators=[mlc.Organization(name="Gaixie")],
+        in_language=["zh"],
+        distribution=files + [_file_set(*part) for part in parts],
+        record_sets=[_record_set(manifest, *part) for part in parts],
+    )
+    return to_json(metadata.to_json())
+
+
+def _file_set(split: str, stage: int) -> mlc.FileSet:
+    name = f"files-{split}-stage-{stage}"
+    pattern = f"data/split={split}/subset=stage-{stage}/*.parquet"
+    return mlc.FileSet(id=name, name=name, encoding_formats=[PARQUET], includes=[pattern])
+
+
+def _record_set(manifest: ReleaseManifest, split: str, stage: int) -> mlc.RecordSet:
+    name = f"{split}-stage-{stage}"
+    fields = [
+        mlc.Field(
+            id=f"{name}/{column}",
+            name=column,
+            description=meaning_of(column),
+            data_types=[TYPES[kind]],
+            source=mlc.Source(file_set=f"files-{name}", extract=mlc.Extract(column=column)),
+        )
+        for column, kind in manifest.columns.items()
+        if kind in TYPES
+    ]
+    return mlc.RecordSet(
+        id=name,
+        name=name,
+        description=f"Pairs of stage {stage} in the split {split}.",
+        key=[f"{name}/pair_id"],
+        fields=fields,
+    )

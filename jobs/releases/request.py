@@ -10,7 +10,6 @@ from pydantic import (
     ConfigDict,
     Field,
     PositiveFloat,
-    PositiveInt,
     StringConstraints,
     field_validator,
 )
@@ -21,9 +20,6 @@ from gaixie.udfs.storage.manifest import ReleaseSettings, RunId
 from gaixie.udfs.text.splits import SPLITS
 
 SHARES_TOLERANCE = 1e-9
-
-RESERVED = {"run", "split", "subset"}
-"""Columns that a release adds while it is written."""
 
 Line = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^.+$")]
 
@@ -54,23 +50,18 @@ class ReleaseRequest(BaseModel):
     """seed of split and shuffle"""
     shards_mb: PositiveFloat = 128
     """size of a file in MB"""
-    shards: PositiveInt | None = None
-    """files per split and stage, instead of a size"""
     dry_run: bool = False
     """only show what would be released"""
-    no_latest: bool = False
-    """do not change latest.json"""
 
     @property
     def settings(self) -> ReleaseSettings:
         """Returns the settings that decide the rows and their files, as the manifest states
         them."""
         return ReleaseSettings(
-            stages=[*self.stages],
+            stages=sorted(self.stages),
             split=dict(zip(SPLITS, self.split, strict=False)),
             seed=self.seed,
             shards_mb=self.shards_mb,
-            shards=self.shards,
             keep_columns=[*self.keep_columns],
         )
 
@@ -80,18 +71,6 @@ class ReleaseRequest(BaseModel):
         if twice := [value for value in values if values.count(value) > 1]:
             raise ValueError(f"{twice[0]} is given twice")
         return values
-
-    @field_validator("stages")
-    @classmethod
-    def _ascending(cls, stages: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(sorted(stages))
-
-    @field_validator("keep_columns")
-    @classmethod
-    def _not_reserved(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        if reserved := RESERVED & {*names}:
-            raise ValueError(f"a release uses the name {min(reserved)} itself")
-        return names
 
     @field_validator("split")
     @classmethod

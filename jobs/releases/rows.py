@@ -4,41 +4,29 @@ shards."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.functions import arrow_udf
-from pyspark.sql.types import (
-    DataType,
-    FloatType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import FloatType, IntegerType, StringType, StructField, StructType
 
 from gaixie.jobs.corpus.parquet import read_table, write_partitioned
+from gaixie.jobs.corpus.reading import column
 from gaixie.jobs.corpus.written import digests
+from gaixie.jobs.releases.request import ReleaseRequest
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import (
-    MANIFEST,
-    ReleaseSettings,
-    RunManifest,
-    read_run,
-)
+from gaixie.udfs.storage.manifest import MANIFEST, ReleaseSettings, RunManifest, read_run
 from gaixie.udfs.storage.published_files import run_faults
-from gaixie.udfs.text import splits
-from gaixie.udfs.text.splits import GROUP, SPLITS
+from gaixie.udfs.text.splits import GROUP, SPLITS, splits_of
 
 COLUMNS = StructType(
     [
@@ -68,10 +56,14 @@ class SourceRun:
     """SHA-256 of the run's manifest."""
     rows: Counter[tuple[str, int]]
     """Pairs by origin and stage, in the chosen stages."""
-    bytes_per_row: float
-    """Bytes of a pair in the run's files."""
-    lineage: tuple[str, ...] = ()
-    """The group and the columns of LINEAGE that the run has, as text."""
+    schema: StructType
+    """COLUMNS, the columns to keep, and those of GROUP and LINEAGE that the run has as text."""
+
+    @property
+    def bytes(self) -> float:
+        """Returns the bytes of rows in the run's files."""
+        size = sum(file.bytes for file in self.manifest.files.get("scored", ()))
+        return size / max(self.manifest.total.scored, 1) * self.rows.total()
 
 
 def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str]) -> SourceRun:
@@ -84,59 +76,47 @@ def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str])
             raise
         known = ", ".join(storage.children(storage.join(root, "runs"))[:20]) or "none"
         raise UserError(f"{folder}: no run '{run_id}'; there are: {known}") from None
-    rows = Counter(
-        {
-            (origin, stage): pairs
-            for origin, counts in manifest.stages.items()
-            for stage, pairs in counts.items()
-            if pairs and stage in stages
-        }
-    )
+    by_stage = [(o, stage, n) for o, of in manifest.stages.items() for stage, n in of.items()]
+    rows = Counter({(o, stage): n for o, stage, n in by_stage if n and stage in stages})
     if not rows:
-        return SourceRun(run_id, folder, manifest, digest, rows, 0.0)
-    if faults := run_faults(folder, manifest):
-        raise UserError(_damaged(folder, faults))
-    scored = manifest.files["scored"]
-    with storage.open_file(storage.join(folder, scored[0].path)) as opened:
-        schema = pq.read_schema(opened)
-    size = sum(file.bytes for file in scored) / max(manifest.total.scored, 1)
-    for field in COLUMNS:
-        if field.name not in schema.names and field.name not in ("origin", "stage"):
+        return SourceRun(run_id, folder, manifest, digest, rows, COLUMNS)
+    _refuse(folder, run_faults(folder, manifest))
+    with storage.open_file(storage.join(folder, manifest.files["scored"][0].path)) as opened:
+        types = {field.name: field.type for field in pq.read_schema(opened)}
+    for name in (*FEATURES, *OUTPUTS):
+        if name not in types:
             raise UserError(
-                f"{folder}: no column '{field.name}': run '{run_id}' was scored under "
+                f"{folder}: no column '{name}': run '{run_id}' was scored under "
                 f"{manifest.signature}; score its pairs again with this version"
             )
-    lacking = [name for name in keep if name not in schema.names or name in COLUMNS.names]
-    if lacking:
-        extra = [name for name in schema.names if name not in COLUMNS.names]
-        raise UserError(
-            f"--keep-columns {lacking[0]}: run '{run_id}' has no such further column; "
-            f"it has: {', '.join(extra) or 'none'}"
-        )
-    texts = {field.name for field in schema if pa.types.is_string(field.type)}
-    lineage = tuple(name for name in (GROUP, *LINEAGE) if name in texts and name not in keep)
-    return SourceRun(run_id, folder, manifest, digest, rows, size, lineage)
+    extra = types.keys() - {*COLUMNS.names, RUN, "split", "subset"}
+    if lacking := [name for name in keep if name not in extra]:
+        known = ", ".join(sorted(extra)) or "none"
+        fault = f"run '{run_id}' has no such further column; it has: {known}"
+        raise UserError(f"--keep-columns {lacking[0]}: {fault}")
+    texts = [n for n in (GROUP, *LINEAGE) if n not in keep and types.get(n) == pa.string()]
+    kept = [StructField(name, from_arrow_type(types[name])) for name in (*keep, *texts)]
+    return SourceRun(run_id, folder, manifest, digest, rows, StructType([*COLUMNS, *kept]))
 
 
 def check_digests(spark: SparkSession, runs: Sequence[SourceRun]) -> None:
     """Raises UserError if a run's file differs from its manifest; the executors read the files."""
     for run in runs:
-        uris = [
-            storage.join(run.folder, file.path) for file in run.manifest.files.get("scored", [])
-        ]
-        sums = digests(spark, uris)
-        if faults := run_faults(run.folder, run.manifest, sums.get):
-            raise UserError(_damaged(run.folder, faults))
+        scored = run.manifest.files.get("scored", [])
+        sums = digests(spark, [storage.join(run.folder, file.path) for file in scored])
+        _refuse(run.folder, run_faults(run.folder, run.manifest, sums.get))
 
 
-def _damaged(folder: str, faults: list[str]) -> str:
-    more = f" (and {len(faults) - 1} more files)" if len(faults) > 1 else ""
-    return f"{storage.join(folder, faults[0])}{more}; nothing is released from a damaged run"
+def _refuse(folder: str, faults: list[str]) -> None:
+    if faults:
+        more = f" (and {len(faults) - 1} more files)" if len(faults) > 1 else ""
+        fault = f"{storage.join(folder, faults[0])}{more}"
+        raise UserError(f"{fault}; nothing is released from a damaged run")
 
 
-def check_signatures(runs: Sequence[SourceRun]) -> None:
-    """Raises UserError if two runs were scored under different signatures."""
-    first = runs[0]
+def check_alike(runs: Sequence[SourceRun], keep: Sequence[str]) -> None:
+    """Raises UserError if two runs have different signatures, or types of a column to keep."""
+    first, some = runs[0], [run for run in runs if run.rows]
     for run in runs[1:]:
         if run.manifest.signature != first.manifest.signature:
             raise UserError(
@@ -144,40 +124,33 @@ def check_signatures(runs: Sequence[SourceRun]) -> None:
                 f"their scores are not comparable: {first.manifest.signature} and "
                 f"{run.manifest.signature}"
             )
+    for name in keep:
+        kinds = {run.schema[name].dataType.simpleString(): run.run_id for run in some}
+        if len(kinds) > 1:
+            both = " and ".join(f"{kind} in run '{run}'" for kind, run in kinds.items())
+            raise UserError(f"--keep-columns {name}: {both}")
 
 
-def read_runs(
-    spark: SparkSession, runs: Sequence[SourceRun], stages: Sequence[int], keep: Sequence[str]
-) -> DataFrame:
-    """Reads the chosen stages: COLUMNS, keep, lineage_of the runs, and the run's number in run."""
-    parts: list[DataFrame] = []
-    types: dict[str, tuple[DataType, str]] = {}
-    names = lineage_of(runs)
-    for number, run in enumerate(runs):
-        if not run.rows:
-            continue
-        folder = storage.join(run.folder, "scored")
-        extra = read_table(spark, folder).schema if keep else StructType()
-        for name in keep:
-            kind, first = types.setdefault(name, (extra[name].dataType, run.run_id))
-            if kind != extra[name].dataType:
-                both = (
-                    f"{kind.simpleString()} in run '{first}', {extra[name].dataType.simpleString()}"
-                )
-                raise UserError(f"--keep-columns {name}: {both} in '{run.run_id}'")
-        own = [StructField(name, StringType()) for name in names if name in run.lineage]
-        schema = StructType([*COLUMNS, *(extra[name] for name in keep), *own])
-        rows = read_table(spark, folder, schema=schema).where(F.col("stage").isin(*stages))
-        lacking = {name: F.lit(None).cast("string") for name in names if name not in run.lineage}
-        parts.append(rows.withColumns(lacking | {RUN: F.lit(number)}))
-    return reduce(DataFrame.unionByName, parts)
+def columns_of(runs: Sequence[SourceRun], keep: Sequence[str]) -> list[str]:
+    """Returns the columns of a release: COLUMNS, those to keep, the group if all runs have it, the
+    columns of LINEAGE that any run has, and RUN."""
+    held = [{*run.schema.names} for run in runs if run.rows]
+    group = [GROUP] if all(GROUP in names for names in held) and GROUP not in keep else []
+    lineage = [n for n in LINEAGE if n not in keep and any(n in names for names in held)]
+    return [*COLUMNS.names, *keep, *group, *lineage, RUN]
 
 
-def lineage_of(runs: Sequence[SourceRun]) -> list[str]:
-    """Returns the columns of LINEAGE that any run has, and the group, which decides the split, if
-    all runs have it."""
-    shared = [GROUP] if all(GROUP in run.lineage for run in runs if run.rows) else []
-    return shared + [name for name in LINEAGE if any(name in run.lineage for run in runs)]
+def read_runs(spark: SparkSession, runs: Sequence[SourceRun], request: ReleaseRequest) -> DataFrame:
+    """Reads the chosen stages: columns_of the runs, with the run's number in RUN."""
+    parts = [
+        read_table(spark, storage.join(run.folder, "scored"), schema=run.schema)
+        .where(F.col("stage").isin(*request.stages))
+        .withColumn(RUN, F.lit(number))
+        for number, run in enumerate(runs)
+        if run.rows
+    ]
+    rows = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
+    return rows.select(*map(column, columns_of(runs, request.keep_columns)))
 
 
 def named_runs(rows: DataFrame, runs: Sequence[SourceRun]) -> DataFrame:
@@ -196,44 +169,21 @@ def find_duplicates(rows: DataFrame) -> DataFrame:
 def drop_duplicates(rows: DataFrame, duplicates: DataFrame, count: int) -> DataFrame:
     """Removes the duplicates from rows. count: their number."""
     keys = duplicates.select("pair_id", "run")
-    return rows.join(
-        F.broadcast(keys) if count <= 1_000_000 else keys, ["pair_id", "run"], "left_anti"
-    )
+    keys = F.broadcast(keys) if count <= 1_000_000 else keys
+    return rows.join(keys, ["pair_id", "run"], "left_anti")
 
 
-# The split
+def split_column(shares: Sequence[float], seed: int, columns: Sequence[str]) -> Column:
+    """Returns the split of a row, by its group if the columns have it, else by its source."""
+    if len(shares) == 1:
+        return F.lit(SPLITS[0])
 
+    @arrow_udf(StringType())  # type: ignore[call-overload]  # pyspark's stubs miss a default
+    def split(key: pa.Array) -> pa.Array:
+        return pa.array(SPLITS).take(pa.array(splits_of(key, shares, seed)))
 
-def source_hashes(seed: int) -> Callable[..., Column]:
-    """Wraps gaixie.udfs.text.splits.source_hashes as an Arrow UDF: string -> 64 bits, signed."""
-
-    @arrow_udf(LongType())  # type: ignore[call-overload]  # pyspark's stubs miss a default
-    def hashes(source: pa.Array) -> pa.Array:
-        return pa.array(splits.source_hashes(source, seed).view(np.int64))
-
-    return hashes
-
-
-def split_key(columns: Sequence[str]) -> Column:
-    """Returns the key of a row's split: its group if the release has that column, else its
-    source."""
     source = F.col("source")
-    return F.coalesce(F.col(GROUP).cast("string"), source) if GROUP in columns else source
-
-
-def split_column(shares: Mapping[str, float], seed: int, key: Column) -> Column:
-    """Computes gaixie.udfs.text.splits.splits_of as a column of the key."""
-    ends = splits.bounds([*shares.values()])
-    if len(ends) == 1:
-        return F.lit(SPLITS[ends[0][0]])
-    position = F.shiftrightunsigned(source_hashes(seed)(key), 11) / F.lit(float(2**53))
-    split = F.lit(SPLITS[ends[-1][0]])
-    for number, end in reversed(ends[:-1]):
-        split = F.when(position < end, SPLITS[number]).otherwise(split)
-    return split
-
-
-# The shards
+    return split(F.coalesce(F.col(GROUP).cast("string"), source) if GROUP in columns else source)
 
 
 def shards_of(
@@ -243,15 +193,13 @@ def shards_of(
     by_stage: Counter[int] = Counter()
     for (_, stage), count in rows.items():
         by_stage[stage] += count
-    shards = {}
-    for split, share in settings.split.items():
-        for stage, count in sorted(by_stage.items()):
-            if share > 0:
-                size_mb = count * share * bytes_per_row / 1e6
-                shards[split, stage] = settings.shards or max(
-                    round(size_mb / settings.shards_mb), 1
-                )
-    return shards
+    each = settings.shards_mb * 1e6 / bytes_per_row
+    return {
+        (split, stage): max(round(count * share / each), 1)
+        for split, share in settings.split.items()
+        for stage, count in sorted(by_stage.items())
+        if share > 0
+    }
 
 
 def write_shards(
@@ -271,10 +219,3 @@ def write_shards(
         spread_by=F.xxhash64(F.lit("file"), F.lit(seed), "pair_id"),
         order=(F.xxhash64(F.lit("order"), F.lit(seed), "pair_id"), "pair_id"),
     )
-
-
-def read_release(spark: SparkSession, folder: str, schema: StructType = COLUMNS) -> DataFrame:
-    """Reads a build folder's data, with the split and subset of its folders."""
-    fields = [StructField(name, StringType()) for name in ("split", "subset")]
-    path = storage.join(folder, "data")
-    return read_table(spark, path, schema=StructType([*schema, *fields]))

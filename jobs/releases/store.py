@@ -38,11 +38,6 @@ def latest_of(root: str) -> str:
     return storage.join(root, "releases", "latest.json")
 
 
-def build_of(root: str, manifest: ReleaseManifest) -> str:
-    """Returns the folder of a release's files."""
-    return storage.join(folder_of(root, manifest.version), manifest.build)
-
-
 def check_version(version: str) -> str:
     """Returns the version. Raises UserError if it is none."""
     if not VERSION.fullmatch(version):

@@ -192,7 +192,8 @@ class ReleaseSettings(_Part):
     """Share of the sources by split."""
     seed: int
     shards_mb: int | float
-    shards: int | None
+    shards: int | None = None
+    """Files of each split and stage, in releases of an earlier Gaixie."""
     keep_columns: list[str]
 
 

@@ -1,7 +1,7 @@
 """Pairs a Chinese sentence with its translation into another language and back (back-translation).
 
-Each pivot language gives one candidate for each sentence, or several if translations are sampled. A
-candidate that fails on the way gets a reason of gaixie.jobs.pairs.translation.
+Each pivot language gives one candidate for each sentence. A candidate that fails on the way gets a
+reason of gaixie.jobs.pairs.translation.
 
 Source: *Chinese Sentence Paraphrasing*, section 3.2: m2m100, through Arabic.
 """
@@ -9,7 +9,6 @@ Source: *Chinese Sentence Paraphrasing*, section 3.2: m2m100, through Arabic.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import product
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -38,13 +37,9 @@ class BackTranslation(ThereAndBack):
 
     pivot: tuple[str, ...] = Field(("ar",), min_length=1)
     """languages to translate through, a candidate for each"""
-    samples: int = Field(1, ge=1)
-    """candidates for each pivot; more than 1 needs --sample"""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.samples > 1 and not self.sample:
-            raise ValueError("samples above 1 needs sample")
         if CHINESE in self.pivot:
             raise ValueError("pivot zh: expected another language")
         return self
@@ -58,12 +53,11 @@ class BackTranslation(ThereAndBack):
         return there, Direction.of(self.model, pivot, CHINESE)
 
     def candidates(self, sentences: Sequence[str]) -> Iterable[Candidate]:
-        """Yields a candidate of each sentence for each pivot and sample."""
-        for pivot, sample in product(self.pivot, range(self.samples)):
+        """Yields a candidate of each sentence for each pivot."""
+        for pivot in self.pivot:
             there, back = self._there_and_back(pivot)
-            made = self.translate(there, sentences, self.seed + sample)
+            made = self.translate(there, sentences)
             made = [item._replace(text=None) if item.reason else item for item in made]
-            made = self.go_on(back, made, self.seed + sample)
-            differs = {"pivot": pivot} | ({"sample": sample} if self.sample else {})
+            made = self.go_on(back, made)
             for sentence, (text, reason) in zip(sentences, made, strict=True):
-                yield Candidate(reason, sentence, text, differs)
+                yield Candidate(reason, sentence, text, {"pivot": pivot})

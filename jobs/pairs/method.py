@@ -76,7 +76,7 @@ class Method(Options):
     origin: Origin = "parallel"
     """parallel | back_translation | llm | human"""
     seed: int = Field(1, ge=0, lt=2**63)
-    """seed of the hash that chooses pairs, and of sampling by models"""
+    """seed of the hash that chooses pairs"""
     min_characters: int = Field(MIN_CHARACTERS, ge=1)
     """shorter sentences go to quarantine"""
     max_characters: int = Field(MAX_CHARACTERS, ge=1, le=20_000)

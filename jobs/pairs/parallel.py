@@ -106,6 +106,6 @@ class Parallel(Translating):
     def candidates(self, sentences: Sequence[str]) -> Iterable[Candidate]:
         """Yields the translation of each foreign sentence."""
         [direction] = self.directions_of_models
-        made = self.translate(direction, sentences, self.seed)
+        made = self.translate(direction, sentences)
         for sentence, (text, reason) in zip(sentences, made, strict=True):
             yield Candidate(reason, sentence, text)

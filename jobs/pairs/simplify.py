@@ -70,7 +70,7 @@ class Simplify(ThereAndBack):
         """Yields a candidate of each sentence."""
         made = [Translation(text, None) for text in sentences]
         for direction in self.directions_of_models:
-            made = self.go_on(direction, made, self.seed)
+            made = self.go_on(direction, made)
         good = [row for row, item in enumerate(made) if item.reason is None]
         simpler = [made[row].text or "" for row in good]
         reasons = self.filter([sentences[row] for row in good], simpler)

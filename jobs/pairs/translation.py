@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 from pydantic import Field
 from pyspark import SparkContext, SparkFiles
 from pyspark.sql import DataFrame
-from xxhash import xxh3_64_intdigest
 
 from gaixie.jobs.corpus.session import cores
 from gaixie.jobs.pairs.method import Candidate, Method
@@ -67,12 +66,6 @@ class Translating(Method):
 
     beams: int = Field(4, ge=1)
     """width of the beam search"""
-    sample: bool = False
-    """sample (temperature, top_p) instead of searching with beams"""
-    temperature: float = Field(1.0, gt=0)
-    """temperature of sampling"""
-    top_p: float = Field(0.9, gt=0, le=1)
-    """share of the probability from which tokens are sampled"""
     max_tokens: int = Field(200, ge=1)
     """maximum tokens of a sentence; longer ones go to quarantine"""
     max_ratio: float = Field(3.0, gt=0)
@@ -123,10 +116,10 @@ class Translating(Method):
         folders = (model_folder(direction.model) for direction in self.directions_of_models)
         return " ".join(dict.fromkeys(map(networks.model_signature, folders)))
 
-    def translate(self, way: Direction, texts: Sequence[str], seed: int) -> list[Translation]:
+    def translate(self, way: Direction, texts: Sequence[str]) -> list[Translation]:
         """Returns a translation of each text. Within one language, a text may stay unchanged.
 
-        Texts of like length share a batch. What is sampled depends on seed and batch.
+        Texts of like length share a batch.
         """
         translator = load_translator(way.model, self.device, self.precision, self.threads)
         made = [Translation(None, TOO_MANY_TOKENS)] * len(texts)
@@ -134,19 +127,18 @@ class Translating(Method):
         longest = min(self.max_tokens, translator.longest)
         short = [row for row, tokens in enumerate(ids) if len(tokens) <= longest]
         default = CPU_TOKENS if translator.device == "cpu" else GPU_TOKENS
-        size = (self.batch_tokens or default) // (1 if self.sample else self.beams)
+        size = (self.batch_tokens or default) // self.beams
         for batch in batches([len(ids[row]) for row in short], size):
             rows = [short[k] for k in batch]
-            first = xxh3_64_intdigest(f"{way.target} {texts[rows[0]]}".encode(), seed)
-            found = translator.generate([ids[row] for row in rows], self, way.target, first)
+            found = translator.generate([ids[row] for row in rows], self, way.target)
             for row, (text, ended) in zip(rows, found, strict=True):
                 made[row] = judged(texts[row], text, ended, way.target, way.source == way.target)
         return made
 
-    def go_on(self, way: Direction, made: Sequence[Translation], seed: int) -> list[Translation]:
+    def go_on(self, way: Direction, made: Sequence[Translation]) -> list[Translation]:
         """Translates those that no earlier translation has failed."""
         good = [item.text or "" for item in made if item.reason is None]
-        translated = iter(self.translate(way, good, seed))
+        translated = iter(self.translate(way, good))
         return [item if item.reason else next(translated) for item in made]
 
 
@@ -196,25 +188,22 @@ class Translator:
         return [[first, *row, self.tokenizer.eos_token_id] for row in ids]
 
     def generate(
-        self, ids: list[list[int]], settings: Translating, target: str, seed: int
+        self, ids: list[list[int]], settings: Translating, target: str
     ) -> list[tuple[str, bool]]:
         """Returns (translation, whether it ended) for texts of like length."""
         import torch
 
-        options: dict[str, Any] = {"num_beams": 1 if settings.sample else settings.beams}
+        options: dict[str, Any] = {"num_beams": settings.beams}
         if self.has_languages:
             language = language_token(self.tokenizer, self.name, target)
             options["forced_bos_token_id"] = language
-        if settings.sample:
-            torch.manual_seed(seed)
-            options |= {"temperature": settings.temperature, "top_p": settings.top_p, "top_k": 0}
         longest = int(max(map(len, ids)) * settings.max_ratio) + 20
         batch, mask = networks.pad(ids, self.tokenizer.pad_token_id, self.device)
         with torch.inference_mode():
             output = self.network.generate(
                 input_ids=batch,
                 attention_mask=mask.long(),
-                do_sample=settings.sample,
+                do_sample=False,
                 max_length=None,
                 max_new_tokens=longest,
                 **options,

@@ -1,19 +1,27 @@
-"""Begins a scoring run: takes its lock, starts Spark, finds the inputs. steps.py does the rest."""
+"""Begins a scoring run: takes its lock, starts Spark, finds its inputs; steps.py does the rest."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from typing import Any
 
+from pydantic import ValidationError
+
+from gaixie.jobs.corpus.input import Input
 from gaixie.jobs.corpus.inspection import SMALL_BYTES, find_input, inspect_inputs
 from gaixie.jobs.corpus.publish import held, read_runs
 from gaixie.jobs.corpus.session import begin_session
-from gaixie.jobs.scoring.new_only import unseen_by
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import MANIFEST, read_run
+from gaixie.udfs.storage.manifest import MANIFEST, RunManifest
+from gaixie.udfs.storage.storage import File
+
+Seen = tuple[str, int, str, str]
+"""A file's URI, bytes and time, and how it was read."""
 
 
 def score_corpus(
@@ -34,7 +42,7 @@ def score_corpus(
     folder = storage.join(output, "runs", run_id)
     found = [find_input(source) for source in settings.inputs]
     with nullcontext() if dry_run else held(folder, take_over) as lock:
-        if lock and _is_published(folder, settings, resume):
+        if lock and _is_published(folder, resume):
             return
         uris = [folder, *(source.path for source in settings.inputs)]
         small = sum(file.size for source in found for file in source.files) < SMALL_BYTES
@@ -59,7 +67,7 @@ def score_corpus(
             steps.score_inputs(job, resume, [run.run_id for run in runs])
 
 
-def _is_published(folder: str, settings: ScoreSettings, resume: bool) -> bool:
+def _is_published(folder: str, resume: bool) -> bool:
     """Tells whether the run is published. Raises UserError if it is not to be resumed."""
     if not storage.exists(storage.join(folder, MANIFEST)):
         return False
@@ -67,10 +75,39 @@ def _is_published(folder: str, settings: ScoreSettings, resume: bool) -> bool:
     if not resume:
         raise UserError(f"{folder}: run '{run_id}' is published; use another --run-id")
     print(f"run '{run_id}' is already published: nothing to do ({folder})")
-    then, now = read_run(folder).settings, json.loads(settings.model_dump_json())
-    # Other versions may lack a setting.
-    shared = (now.keys() & then.keys()) - {"output", "run_id"}
-    if other := sorted(name for name in shared if then[name] != now[name]):
-        names = ", ".join(other)
-        print(f"these settings differ from the run's: {names}; use another --run-id for them")
     return True
+
+
+def unseen_by(
+    runs: Sequence[RunManifest], settings: ScoreSettings
+) -> Callable[[Input, File], bool]:
+    """Returns a function that tells whether none of the runs has scored a file of an input whole,
+    as the settings say."""
+    seen = {one for run in runs if run.limit is None for one in _files_of(run)}
+    limits = (settings.min_characters, settings.max_characters)
+
+    def is_new(source: Input, file: File) -> bool:
+        time = file.modified.isoformat(timespec="milliseconds")
+        return (file.uri, file.size, time, _reading(source, limits)) not in seen
+
+    return is_new
+
+
+def _files_of(run: RunManifest) -> list[Seen]:
+    """Lists the files that a run read; none if its settings do not fit today's."""
+    try:
+        inputs = [Input.model_validate(given) for given in run.settings.get("inputs", [])]
+    except ValidationError:
+        return []
+    limits = [run.settings.get(f"{which}_characters") for which in ("min", "max")]
+    return [
+        (file.path, file.bytes, file.modified, _reading(given, limits))
+        for given, source in zip(inputs, run.inputs, strict=False)
+        for file in source.listing
+    ]
+
+
+def _reading(source: Input, limits: Sequence[Any]) -> str:
+    """Returns a text for which of a file's rows a run scores, and as what."""
+    how = source.model_dump(exclude={"path", "license", "format"})
+    return json.dumps([how, *limits], sort_keys=True)

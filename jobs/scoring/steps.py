@@ -16,13 +16,18 @@ from gaixie.jobs.corpus.markers import WORK, Markers
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.reading import InputFiles, read_files
 from gaixie.jobs.corpus.session import set_shuffle_partitions
-from gaixie.jobs.scoring.cut_points import Cells, count_cells, cut_stages, warnings_of
-from gaixie.jobs.scoring.duplicates import find_duplicates, leave_out
-from gaixie.jobs.scoring.manifest import make_manifest
 from gaixie.jobs.scoring.report import REPORT, pick_examples, print_summary, report_page
 from gaixie.jobs.scoring.settings import ScoreSettings
+from gaixie.jobs.scoring.sorting import (
+    Cells,
+    count_cells,
+    cut_stages,
+    find_duplicates,
+    leave_out,
+    warnings_of,
+)
 from gaixie.jobs.scoring.units import score_units, scored_rows, scorer_of
-from gaixie.jobs.scoring.writing import write_quarantine, write_scored
+from gaixie.jobs.scoring.writing import make_manifest, write_quarantine, write_scored
 from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.reports import number, print_table
 from gaixie.udfs.spscore import JUDGEMENTS, SPScore

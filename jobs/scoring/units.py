@@ -10,16 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property, partial, reduce
+from functools import cached_property, partial
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from gaixie.jobs.corpus.markers import WORK, Markers
 from gaixie.jobs.corpus.parquet import read_table, write_table
@@ -37,11 +37,12 @@ from gaixie.jobs.corpus.session import cores
 from gaixie.jobs.corpus.written import data_files
 from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.features import FEATURES
-from gaixie.udfs.spark import score_columns
+from gaixie.udfs.spark import SCORED_FIELDS, score_columns
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.spscore.stages import ORIGINS
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.storage import File, spark_uri
+from gaixie.udfs.storage.tables import MALFORMED_LINE
 from gaixie.udfs.text.validate import MALFORMED, REASONS
 
 if TYPE_CHECKING:
@@ -105,13 +106,19 @@ def divide(inputs: list[InputFiles], unit_mb: float) -> list[Unit]:
     return units
 
 
+TEXTS = ("source", "paraphrase", "origin", MALFORMED_LINE)
+
+ROWS = StructType([*SCORED_FIELDS, *(StructField(name, StringType()) for name in TEXTS)])
+ROWS = ROWS.add("row_key", "long").add("fit", "boolean")
+"""Columns of the rows of a unit, besides those that the inputs have."""
+
+
 @dataclass(frozen=True)
 class ScoredUnits:
     """The rows of all units, once they are scored."""
 
     job: Job
-    folders: dict[str, list[str]]
-    """Folders of the units, by their schema in JSON."""
+    folders: list[str]
     read: Counter[str]
     """Rows read, by origin."""
     unfit: Counter[str]
@@ -121,23 +128,14 @@ class ScoredUnits:
         """Reads the rows that are fit, or those that are not: the columns of scored_rows, and
         row_key, which is unique and stable."""
         base = spark_uri(self.job.path(WORK))
-        parts = [
-            read_table(
-                self.job.spark,
-                *folders,
-                schema=StructType.fromJson(json.loads(schema)),
-                basePath=base,
-            ).where(F.col("fit") == fit)
-            for schema, folders in self.folders.items()
-        ]
-        rows = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
-        return rows.drop("_unit")
+        schema = StructType([*ROWS, *self.job.extra_columns.values()])
+        rows = read_table(self.job.spark, *self.folders, schema=schema, basePath=base)
+        return rows.where(F.col("fit") == fit).drop("_unit")
 
     @cached_property
     def sizes(self) -> list[int]:
         """Returns the bytes of each file of the units."""
-        folders = [folder for some in self.folders.values() for folder in some]
-        return [file.size for folder in folders for file in data_files(folder)]
+        return [file.size for folder in self.folders for file in data_files(folder)]
 
     def bytes_per_row(self) -> float:
         return sum(self.sizes) / max(self.read.total(), 1)
@@ -164,7 +162,7 @@ def score_units(job: Job, resume: bool) -> ScoredUnits:
     markers = Markers(job.path(WORK))
     job.check_lock()
     markers.start(_deciding(job), resume, f"run '{job.run_id}'", by_part=True)
-    scored, score = ScoredUnits(job, defaultdict(list), Counter(), Counter()), scorer_of(job)
+    scored, score = ScoredUnits(job, [], Counter(), Counter()), scorer_of(job)
     for unit in units:
         job.check_lock()
         left = None if job.limit is None else job.limit - scored.read.total()
@@ -175,7 +173,7 @@ def score_units(job: Job, resume: bool) -> ScoredUnits:
         done = markers.once(unit.name, work, _fingerprint(job, unit, left))
         scored.read.update(done["rows"])
         scored.unfit.update(done["unfit"])
-        scored.folders[json.dumps(done["schema"])].append(job.path(unit.folder))
+        scored.folders.append(job.path(unit.folder))
     if not scored.read.total():
         job.check_lock()
         markers.clear()
@@ -186,7 +184,7 @@ def score_units(job: Job, resume: bool) -> ScoredUnits:
 def _score_unit(
     job: Job, unit: Unit, score: Callable[..., Column], title: str, limit: int | None
 ) -> dict[str, Any]:
-    """Scores a unit into its folder. Returns rows by origin, unfit rows by reason, and the schema.
+    """Scores a unit into its folder. Returns rows by origin, and unfit rows by reason.
 
     limit: the maximum of rows.
     """
@@ -205,8 +203,7 @@ def _score_unit(
     scored = scored.observe(unfit, *_counts_by("reason", (*REASONS, MALFORMED)))
     with blaming(unit.files, unit.input.form), progress(job.spark, title, unit.rows):
         write_table(scored, job.path(unit.folder), ["fit"])
-    counts = {"rows": +Counter(read.get), "unfit": +Counter(unfit.get)}
-    return counts | {"schema": scored.schema.jsonValue()}
+    return {"rows": +Counter(read.get), "unfit": +Counter(unfit.get)}
 
 
 def row_key(unit: int) -> Column:

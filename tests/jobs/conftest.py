@@ -3,7 +3,7 @@
 from scored_runs import (  # noqa: F401, whose names pytest looks for here
     examples,
     grow,
-    in_four_units,
+    in_three_units,
     jars,
     launch,
     local,

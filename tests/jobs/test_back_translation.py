@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from built_pairs import manifest, on_cluster, table
+from built_pairs import manifest, table
 from tiny_translators import CORPUS
 
 from gaixie.jobs.build_pairs import main
@@ -28,19 +28,6 @@ def test_back_translation(spark, translator, tmp_path):
     parameters = json.loads(row.parameters)
     assert (parameters["pivot"], parameters["beams"], parameters["seed"]) == ("en", 4, 1)
     assert "device" not in parameters
-
-
-def test_on_the_cluster_from_the_store_to_the_store(store, spark_submit, jars, translator):
-    """Sentences and model are in the store, and each executor must fetch the model."""
-    text = "\n".join(["text", *(zh for zh, _, _ in CORPUS)])
-    store.put("back/zh.tsv", text.encode())
-    for file in translator.iterdir():
-        store.put(f"m2m/{file.name}", file.read_bytes())
-    words = "back-translation --input s3://gaixie/back/zh.tsv --model s3://gaixie/m2m --pivot en"
-    words += " --piece-sentences 2 --output s3a://gaixie/back-made"
-    on_cluster(spark_submit, jars, store, f"build_pairs.py {words}")
-    told = json.loads(store.read("back-made/manifest.json"))
-    assert (told["read"], told["used"], told["pairs"]) == (6, 6, 6)
 
 
 def test_parallel_whose_foreign_side_is_translated(spark, translator, tmp_path):

@@ -134,19 +134,6 @@ def test_order_partitions_and_a_killed_process_change_nothing(first, month, tmp_
     assert not (output / "_work").exists()
 
 
-def test_nothing_to_pair(spark, tmp_path):
-    """Counts must hold when no pair is made, although Spark then skips the steps that count. What
-    a killed job of this method left in the output goes."""
-    output = tmp_path / "p"
-    for name in ("_work/started.json", "clusters/old.parquet"):
-        (output / name).parent.mkdir(parents=True)
-        (output / name).write_text("{}")
-    run(pd.DataFrame({"text": ["太短了。"]}), output)
-    told = manifest(output)
-    assert (told.pairs, told.quarantine) == (0, {"too_short": 1})
-    assert len(table(output, "clusters")) == 0
-
-
 def test_a_sentence_has_so_many_keys(spark, monkeypatch):
     monkeypatch.setattr(method, "KEYS", 3)
     rows = [("g", "句", [key]) for key in range(5)] + [("h", "话", [1, 2]), ("g", "句", [4])]

@@ -88,22 +88,13 @@ def test_versions_in_lists(made, groups):
     assert json.loads(row.parameters).items() >= parameters.items()
 
 
-def test_the_same_pairs_from_json_lines_and_from_a_table_with_a_row_each(
-    made, groups, tmp_path, compiled
-):
+def test_the_same_pairs_from_json_lines(made, groups, tmp_path, compiled):
     rows = [{"en": en, "zh": zh} for en, zh in groups.items()]
     text = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     (tmp_path / "lists.jsonl").write_text(text + "\n{broken\n", "utf-8")
-    long = [(en, zh) for en, texts in groups.items() for zh in texts if zh]
-    lines = [f"{en}\t{zh}" for en, zh in long[::-1]]
-    (tmp_path / "long.tsv").write_text("\n".join([*lines, "\t" + long[0][1]]), "utf-8")
     assert main(versions(tmp_path / "lists.jsonl", tmp_path / "b")) == 0
-    assert main(versions(tmp_path / "long.tsv", tmp_path / "c", "--columns", "en", "zh")) == 0
-    for name in "bc":
-        pd.testing.assert_frame_equal(pairs(tmp_path / name), pairs(made))
+    pd.testing.assert_frame_equal(pairs(tmp_path / "b"), pairs(made))
     assert manifest(tmp_path / "b").quarantine == REASONS | {"malformed": 1}
-    without_null = {reason: n for reason, n in REASONS.items() if reason != "null"}
-    assert manifest(tmp_path / "c").quarantine == without_null | {"no_foreign": 1}
 
 
 def test_the_scoring_job_takes_them_with_their_columns(made, tmp_path, score):

@@ -88,15 +88,6 @@ def test_a_gold_line_that_is_none(spark, tmp_path):
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"no Parquet at all"])
-def test_files_that_hold_nothing(spark, tmp_path, content):
-    for name in ("text.txt", "text.parquet"):
-        (tmp_path / name).write_bytes(content if name.endswith("parquet") else b"")
-        with pytest.raises(UserError, match=r"text\.(txt|parquet): ") as refused:
-            main(["--input", str(tmp_path / name), "--output", str(tmp_path / "v")])
-        assert "\n" not in str(refused.value)
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [

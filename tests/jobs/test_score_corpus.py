@@ -1,7 +1,5 @@
 """jobs/score_corpus.py: what a run holds, whatever the layout of its input or its interruptions."""
 
-import os
-import signal
 from pathlib import Path
 
 import numpy as np
@@ -213,7 +211,6 @@ def test_published_run_is_refused_and_resume_does_nothing(run, score):
     resumed = score(run.folder.parents[1], *given, "--resume")
     assert resumed.code == 0
     assert "already published: nothing to do" in resumed.stdout
-    assert "settings differ from the run's: cuts, inputs; use" in resumed.stdout
     assert snapshot(run.folder) == before
 
 
@@ -258,49 +255,11 @@ def die(*_) -> None:
 # How the input is laid out
 
 
-def repeated(grow) -> pd.DataFrame:
-    """Returns 60 pairs, some up to four times with different further columns, some null."""
-    pairs = grow(60).to_pandas()
-    copies = [pairs]
-    for k in range(1, 4):
-        copies.append(pairs[pairs["n"] % (3 * k) == 0].assign(n=lambda t, k=k: t["n"] + 1000 * k))
-    rows = pd.concat(copies, ignore_index=True)
-    rows["left"] = np.where(rows.index % 2 == 0, "x", None)
-    rows["right"] = np.where(rows.index % 2 == 1, "x", None)
-    return rows
-
-
-def test_the_same_duplicate_is_kept_whatever_the_layout(score, grow, tmp_path):
-    rows = repeated(grow)
-    rows["n"] %= 1000  # so some rows differ only in left and right
-    rows["tags"] = [{"a": k % 2} for k in range(len(rows))]
-    schema = pa.Schema.from_pandas(rows.drop(columns="tags"), preserve_index=False)
-    schema = schema.append(pa.field("tags", pa.map_(pa.string(), pa.int64())))
-    tables = []
-    for seed, parts in ((1, 1), (2, 5)):
-        mixed = rows.sample(frac=1, random_state=seed)
-        mixed["tags"] = [list(tags.items()) for tags in mixed["tags"]]
-        folder = tmp_path / f"in-{seed}"
-        folder.mkdir()
-        for k in range(parts):
-            part = pa.Table.from_pandas(mixed[k::parts], schema=schema, preserve_index=False)
-            pq.write_table(part, folder / f"{k}.parquet")
-        given = ("--input", folder, "--origin-column", "origin", "--unit-mb", "0.05")
-        run = score(tmp_path / "out", *given, run_id=str(seed))
-        assert run.code == 0, run.stderr
-        counts = pd.DataFrame(run.manifest["rows"]).sum(axis=1)
-        assert counts["read"] == len(rows)
-        assert counts["duplicates"] == len(rows) - 60
-        tables.append(run.scored)
-    assert len(tables[0]) == 60
-    same_rows(*tables)
-
-
 def test_a_large_table_is_written_without_a_shuffle(score, grow, tmp_path, monkeypatch):
-    """It must have the same rows as after a shuffle, in files of about the same sizes."""
+    """It must have each pair once, in files of about the size that is asked for."""
     target = 0.05
     (tmp_path / "in").mkdir()
-    for n in range(0, 4_000, 500):
+    for n in range(0, 2_000, 500):
         table = grow(500, n)
         pq.write_table(pa.concat_tables([table, table.slice(0, 30)]), tmp_path / f"in/{n}.parquet")
     calls = []
@@ -309,44 +268,17 @@ def test_a_large_table_is_written_without_a_shuffle(score, grow, tmp_path, monke
     given = ("--input", tmp_path / "in", "--origin-column", "origin", "--target-file-mb", target)
     for origin in ORIGINS:  # puts a whole origin into one stage
         given += ("--set", f"cuts.{origin}={{scores: [0, 0, 0], min_meaning: 0}}")
-    runs = [score(tmp_path / "out", *given)]
     monkeypatch.setattr(writing, "MIN_UNSHUFFLED", 0)
-    runs.append(score(tmp_path / "out", *given, run_id="unshuffled"))
-    assert [run.code for run in runs] == [0, 0], runs[0].stderr + runs[1].stderr
-    assert len(calls) == 1
-    assert sum(rows["duplicates"] for rows in runs[0].manifest["rows"].values()) >= 240
-    same_rows(runs[1].scored, runs[0].scored)
-    assert runs[1].manifest["rows"] == runs[0].manifest["rows"]
-    shuffled, unshuffled = (run.files("scored") for run in runs)
-    sizes = [path.stat().st_size / 1e6 for path in shuffled]
-    assert target / 2 < min(sizes) < max(sizes) < 2 * target
-    assert max(path.stat().st_size / 1e6 for path in unshuffled) < 2 * target
-    assert 0.5 < len(unshuffled) / len(shuffled) < 2.5
-
-
-# Resuming
-
-
-@pytest.mark.long
-def test_killed_then_resumed(score, launch, in_four_units, local, tmp_path):
-    given = ("--input", in_four_units, "--origin-column", "origin", "--unit-mb", "0.2")
-    process = launch(tmp_path, *given)
-    read = ""
-    while "scoring unit 3 of 4: done" not in read:  # the third marker is written after that line
-        read += (line := process.stderr.readline())
-        assert line, read
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-    folder = tmp_path / "runs" / "r"
-    assert not (folder / "manifest.json").exists()
-    finished = len(list((folder / "_work").glob("unit-*.json")))
-    run = score(tmp_path, *given, "--resume")
+    run = score(tmp_path / "out", *given)
     assert run.code == 0, run.stderr
-    assert run.stderr.count("already done") == finished >= 2
-    same_rows(run.scored, local.scored)
-    for name in ("rows", "stages", "cuts"):
-        assert run.manifest[name] == local.manifest[name]
-    assert not (folder / "_work").exists()
+    assert len(calls) == 1
+    rows = run.scored
+    assert sum(of["duplicates"] for of in run.manifest["rows"].values()) == 2_120 - len(rows)
+    assert rows["pair_id"].is_unique
+    assert len(rows) == 2_000
+    sizes = [path.stat().st_size / 1e6 for path in run.files("scored")]
+    assert max(sizes) < 2 * target
+    assert len(sizes) < 4 * sum(sizes) / target
 
 
 # As a process of its own; that of `make demo` is in test_demo.py

@@ -35,7 +35,7 @@ SUBMIT_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
-    "spark.sql.files.maxPartitionBytes": "56k",  # the size of a row group of in_four_units
+    "spark.sql.files.maxPartitionBytes": "56k",  # the size of a row group of in_three_units
     "spark.sql.files.openCostInBytes": "0",
     "spark.sql.shuffle.partitions": "4",
     "spark.cores.max": "2",  # no task starts before both workers have an executor
@@ -203,20 +203,20 @@ def translator(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def in_four_units(grow, tmp_path_factory) -> Path:
-    """Returns a folder of four files, each a unit of four tasks; the last repeats 800 pairs."""
+def in_three_units(grow, tmp_path_factory) -> Path:
+    """Returns a folder of three files, each a unit of four tasks; the last repeats 800 pairs."""
     folder = tmp_path_factory.mktemp("input")
-    table = grow(2400)
-    for number, start in enumerate((0, 800, 1600, 400)):
+    table = grow(1600)
+    for number, start in enumerate((0, 800, 400)):
         part = table.slice(start, 800)
         pq.write_table(part, folder / f"{number}.parquet", row_group_size=200)
     return folder
 
 
 @pytest.fixture(scope="session")
-def local(score, in_four_units, tmp_path_factory) -> Run:
-    """Returns the run of in_four_units in local mode."""
-    given = ("--input", in_four_units, "--origin-column", "origin", "--unit-mb", "0.2")
+def local(score, in_three_units, tmp_path_factory) -> Run:
+    """Returns the run of in_three_units in local mode."""
+    given = ("--input", in_three_units, "--origin-column", "origin", "--unit-mb", "0.2")
     run = score(tmp_path_factory.mktemp("local"), *given)
     assert run.code == 0, run.stderr
     assert sum(rows["duplicates"] for rows in run.manifest["rows"].values()) == 800

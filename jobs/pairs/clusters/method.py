@@ -68,8 +68,11 @@ COMPONENT_EDGES = 1_000_000
 SENTENCES = 50_000
 """Sentences of one task; each has some tens of candidates."""
 
-NEAR_BANDS = 10, 6
-"""Bands and rows of the signature that finds near duplicates."""
+NEAR_BANDS, BANDS, BANDS_WITH_KEYS = (10, 6), (32, 4), (32, 2)
+"""Bands and rows of the signatures that find near duplicates, and candidates."""
+
+NEIGHBOURS = 16
+"""Sentences of a bucket that are compared with all of it."""
 
 PUBLISHED = "id string, text string, cluster string, keys array<bigint>, new boolean"
 """Columns of OUTPUT/clusters. id: XXH3-128 of the normalised sentence, 32 hexadecimal digits.
@@ -92,12 +95,6 @@ class Clusters(FromSentences):
     """overlap (share of character bigrams) from which one of two sentences is dropped"""
     overlap: float = Field(0.2, ge=0, lt=1)
     """minimum overlap of candidates"""
-    bands: int = Field(32, ge=1, le=500)
-    """bands of the signature that finds candidates"""
-    rows: int | None = Field(None, ge=1, le=63)
-    """rows of a band of that signature; by default 2 with keys, 4 without"""
-    neighbours: int = Field(16, ge=1, le=1000)
-    """sentences of a bucket that are compared with all of it"""
     identify: Literal["core", "full"] = "core"
     """the tier of SPScore-zh whose meaning decides that two sentences say the same"""
     min_meaning: float = Field(0.6, ge=0, le=1)
@@ -144,7 +141,7 @@ class Clusters(FromSentences):
         count = build.figures["sentences"]
         set_shuffle_partitions(build.spark, ceil(count / SENTENCES))
         bands = Bands(*NEAR_BANDS, self.seed)
-        met = with_texts(neighbours(sentences, count, bands, self.neighbours, False), sentences)
+        met = with_texts(neighbours(sentences, count, bands, NEIGHBOURS, False), sentences)
         duplicates = self._keep(build, "duplicates", near_duplicates(met, self.near_duplicate))
         kept = sentences.join(duplicates, "node", "left_anti")
         linked = self._linked(build, kept, self._edges(build, kept))
@@ -200,14 +197,14 @@ class Clusters(FromSentences):
     def _edges(self, build: PairsBuild, kept: DataFrame) -> DataFrame:
         """Returns columns a, b, score: the pairs that say the same.
 
-        By default, sentences with an overlap of 0.3 meet within a key with probability 0.95;
+        Sentences with an overlap of 0.3 meet within a key with probability 0.95;
         without keys, those with an overlap of 0.5 meet with 0.88.
         """
         keyed, count = bool(self.key_column), build.figures["sentences"]
         if keyed:
             count = kept.agg(F.sum(F.size("keys"))).collect()[0][0] or 0
-        bands = Bands(self.bands, self.rows or (2 if keyed else 4), self.seed + 1)
-        met = with_texts(neighbours(kept, count, bands, self.neighbours, keyed), kept)
+        bands = Bands(*(BANDS_WITH_KEYS if keyed else BANDS), self.seed + 1)
+        met = with_texts(neighbours(kept, count, bands, NEIGHBOURS, keyed), kept)
         found = identified(met, self.identifier, self.overlap, self.near_duplicate)
         return self._keep(build, "edges", found)
 

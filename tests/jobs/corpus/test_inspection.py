@@ -121,6 +121,7 @@ def test_records_of_a_large_file_are_read_once(spark, tmp_path, monkeypatch):
 
 
 LLM, KIND = {"origin": "llm"}, {"origin_column": "kind"}
+NESTED = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["Id", "id"])
 REFUSED = [
     ("a.parquet", {"source": [A], "x": [B]}, LLM, "paraphrase"),
     ("a.parquet", ONE | {"paraphrase": [7]}, LLM, "paraphrase"),
@@ -129,6 +130,7 @@ REFUSED = [
     ("a.parquet", ONE | {"fit": ["x"]}, LLM, "fit"),
     ("a.parquet", ONE | {"kind": ["gpt"]}, KIND, "gpt"),
     ("a.parquet", ONE | {"kind": [None]}, KIND, "kind"),
+    ("a.parquet", ONE | {"meta": pa.ListArray.from_arrays([0, 1], NESTED)}, LLM, "meta"),
     ("a.parquet", ONE | {"License": ["MIT"]}, LLM | {"license": "CC0-1.0"}, "license"),
     ("a.parquet", pa.table(ONE).slice(1).to_pydict(), LLM, ""),
     ("a.parquet", "source,paraphrase", LLM, ""),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gaixie.jobs.pairs.answers import judged, parse
+from gaixie.jobs.pairs.llm import judged, parse
 
 SOURCE = "由于连日暴雨，通往县城的公路一度中断。"
 DONE = "连日大雨使通向县城的公路一度断了。"

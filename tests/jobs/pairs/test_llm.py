@@ -1,25 +1,18 @@
-"""llm against a real HTTP server: every fault is counted, and a killed job goes on."""
+"""llm against a real HTTP server: every fault is counted."""
 
-import os
-import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 from built_pairs import manifest, table
 from llm_server import PREFIX, Server, serving
-from servers import free_port, wait_for
+from servers import free_port
 
 from gaixie.jobs.build_pairs import main
 from gaixie.jobs.pairs.llm import FOLDER, Asking, Llm
 from gaixie.udfs.command_line import UserError
 
-ROOT = Path(__file__).parents[3]
 KEY = "sk-0123456789-of-the-test"
 SENTENCES = [f"第{number}号仓库的货物在昨天夜里全部运到了码头。" for number in range(60)]
 
@@ -152,27 +145,3 @@ def test_from_sentences_to_pairs(spark, serve, line, tmp_path, capfd):
     said = "".join(capfd.readouterr()).encode()
     files = [path.read_bytes() for path in (tmp_path / "made").rglob("*") if path.is_file()]
     assert not any(KEY.encode() in text for text in (said, *files))
-
-
-@pytest.mark.long
-@pytest.mark.spark
-def test_a_killed_job_goes_on_with_the_pieces_that_are_missing(serve, line, tmp_path):
-    server = serve({SENTENCES[3]: ["slow"]})  # its piece is open until the kill
-    command = [sys.executable, ROOT / "jobs/build_pairs.py", *line(server, "--concurrency", 2)]
-    environment = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-    process = subprocess.Popen(
-        [*map(str, command)],
-        env=os.environ | environment,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        text=True,
-    )
-    pieces = tmp_path / "made/_work/pieces"
-    wait_for(lambda: [*pieces.glob("*.parquet")], "a piece", process)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-    kept = sum(pq.read_metadata(path).num_rows for path in pieces.glob("*.parquet"))
-    assert main(line(server, "--resume", "--take-over", "--request-seconds", "5")) == 0
-    told = manifest(tmp_path / "made")
-    assert (told.quarantine, told.used) == (REASONS, 60)
-    assert told.figures["requests"] == 60 - kept

@@ -17,14 +17,14 @@ def method(model: object, **given: object) -> BackTranslation:
 def test_m2m100_there_and_back(translator):
     through = method(translator, pivot=["en"], batch_tokens=80)
     there, back = through.directions_of_models
-    made = through.translate(there, CHINESE, 1)
+    made = through.translate(there, CHINESE)
     assert made == [(text, None) for text in ENGLISH]
-    assert [item.text for item in through.go_on(back, made, 1)] == AGAIN
+    assert [item.text for item in through.go_on(back, made)] == AGAIN
 
 
 def test_a_sentence_that_is_too_long(translator):
     through = method(translator, pivot=["en"])
-    made = through.translate(through.directions_of_models[0], ["很长" * 100, CHINESE[0]], 1)
+    made = through.translate(through.directions_of_models[0], ["很长" * 100, CHINESE[0]])
     assert made == [(None, "too_many_tokens"), (ENGLISH[0], None)]
 
 
@@ -50,17 +50,6 @@ def test_a_model_for_each_direction(tmp_path):
     assert marian.digests().count("@") == 2
     [made] = marian.candidates(CHINESE[:1])
     assert made == (None, CHINESE[0], AGAIN[0], {"pivot": "en"})
-
-
-def test_samples_depend_on_the_seed_alone(translator):
-    given = {"pivot": ["en"], "samples": 2, "sample": True, "temperature": 3.0, "top_p": 1.0}
-    made = [*method(translator, **given).candidates(CHINESE)]
-    assert len(made) == 2 * len(CHINESE)
-    assert [item.differs["sample"] for item in made[:: len(CHINESE)]] == [0, 1]
-    assert [*method(translator, **given).candidates(CHINESE)] == made
-    assert [*method(translator, seed=9, **given).candidates(CHINESE)] != made
-    with pytest.raises(ValueError, match="samples"):
-        method(translator, samples=2)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +86,6 @@ def test_the_tokenizer_of_m2m100(tmp_path):
     [ids] = model.token_ids(CHINESE[:1], "zh")
     told = model.tokenizer.convert_ids_to_tokens(ids)
     assert (told[0], told[-1]) == ("__zh__", "</s>")
-    [made] = settings.translate(there, CHINESE[:1], 1)
+    [made] = settings.translate(there, CHINESE[:1])
     assert made.reason  # the model has learned nothing
     assert "__ar__" not in (made.text or "")[:6]

@@ -42,13 +42,6 @@ def test_a_limit_keeps_a_part_of_all_pairs_and_more_of_it_with_a_higher_one():
     assert kept[1] != pairs(make(texts, 50, seed=2))
 
 
-def test_a_limit_spreads_over_the_versions():
-    codes = np.random.default_rng(3).integers(0, 2**64, 200, np.uint64)
-    chosen = Counter(text for pair in choose(codes, max_pairs=2_000) for text in pair)
-    assert len(chosen) == 200
-    assert max(chosen.values()) < 40  # 20 on average
-
-
 @given(TEXTS, st.none() | st.integers(1, 5), st.randoms())
 def test_every_version_is_in_a_pair_or_one_leftover(texts, most, random):
     made = make(texts, most)
@@ -68,14 +61,6 @@ def test_a_group_of_100_000_is_bounded():
     assert len(chosen) == 100
     assert set(codes[chosen.ravel()]) <= set(np.sort(codes)[:COMPARED])
     assert sum(1 for _ in choose(codes, None)) == COMPARED * (COMPARED - 1) // 2
-
-
-def test_the_least_keys_are_kept_however_the_pairs_come():
-    codes = np.random.default_rng(5).integers(0, 2**64, 20, np.uint64)
-    order = np.random.default_rng(6).permutation(20)
-    a = {(codes[i], codes[j]) for i, j in choose(codes, 30)}
-    b = {(codes[order][i], codes[order][j]) for i, j in choose(codes[order], 30)}
-    assert a == b
 
 
 def test_a_task_holds_so_many_versions_of_a_group_at_once(monkeypatch):

@@ -2,12 +2,15 @@
 
 import numpy as np
 import pandas as pd
-from pyspark.sql.types import StringType, StructField
+from pyspark.sql.types import LongType, MapType, StringType, StructField
 
-from gaixie.jobs.scoring import duplicates
-from gaixie.jobs.scoring.duplicates import FEW, KEPT, find_duplicates, leave_out
+from gaixie.jobs.scoring import sorting
+from gaixie.jobs.scoring.sorting import FEW, KEPT, find_duplicates, leave_out
 
-EXTRA = [StructField("note", StringType())]
+EXTRA = [
+    StructField("note", StringType()),
+    StructField("tags", MapType(StringType(), LongType())),
+]
 
 
 def rows(count: int, pairs: int) -> pd.DataFrame:
@@ -20,6 +23,7 @@ def rows(count: int, pairs: int) -> pd.DataFrame:
             "spscore": 0.5,
             "meaning": 0.5,
             "note": random.choice(["a", "b", None], count),
+            "tags": [{"a": int(number)} for number in random.integers(0, 2, count)],
         }
     )
 
@@ -35,9 +39,17 @@ def test_the_same_rows_of_few_and_of_many(spark):
     assert few == many
     kept = given[~given["row_key"].isin(few)]
     assert sorted(kept["pair_id"]) == sorted(set(given["pair_id"]))
-    # Of rows that differ only in row_key, the lowest stays.
-    alike = given.groupby(["pair_id", "note"], dropna=False)["row_key"].min()
+    # Of rows that differ only in row_key, the lowest stays; else the layout decides nothing.
+    given["tag"] = given["tags"].map(lambda tags: tags["a"])
+    alike = given.groupby(["pair_id", "note", "tag"], dropna=False)["row_key"].min()
     assert set(kept["row_key"]) <= set(alike)
+    other = given.drop(columns="tag").assign(row_key=given["row_key"].to_numpy()[::-1])
+    again = find_duplicates(spark.createDataFrame(other), len(other), EXTRA).toPandas()
+    others = other[~other["row_key"].isin(again["row_key"])]
+    same = [rows[["pair_id", "note", "tags"]].astype(str) for rows in (kept, others)]
+    pd.testing.assert_frame_equal(
+        *(rows.sort_values("pair_id", ignore_index=True) for rows in same)
+    )
 
 
 def test_where_no_pair_is_there_twice(spark):
@@ -54,7 +66,7 @@ def test_the_same_rows_are_left_out_by_their_keys_and_by_a_bitmap(spark, monkeyp
     table = spark.createDataFrame(given)
     found = find_duplicates(table, len(given), EXTRA)
     few = leave_out(table, found, count := found.count())
-    monkeypatch.setattr(duplicates, "MAX_BROADCAST", 1)
+    monkeypatch.setattr(sorting, "MAX_BROADCAST", 1)
     again = find_duplicates(table, FEW + 1, EXTRA)
     many = leave_out(table, again, count)
     assert sorted(again.collect()) == sorted(found.collect())

@@ -10,7 +10,7 @@ from functools import partial
 
 import pandas as pd
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructField
+from pyspark.sql.types import StructField, StructType
 
 from gaixie.jobs.corpus.markers import WORK, Markers
 from gaixie.jobs.corpus.progress import progress
@@ -27,7 +27,7 @@ from gaixie.jobs.scoring.sorting import (
     warnings_of,
 )
 from gaixie.jobs.scoring.units import score_units, scored_rows, scorer_of
-from gaixie.jobs.scoring.writing import make_manifest, write_quarantine, write_scored
+from gaixie.jobs.scoring.writing import Table, make_manifest, write_quarantine, write_scored
 from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.reports import number, print_table
 from gaixie.udfs.spscore import JUDGEMENTS, SPScore
@@ -114,7 +114,8 @@ def score_inputs(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
         if left_out and duplicates:
             pairs = leave_out(pairs, duplicates, left_out.total())
         scored = write_scored(job, units, pairs, cut_points)
-        schemas = {"scored": scored, "quarantine": write_quarantine(job, units)}
+        schemas: dict[Table, StructType] = {"scored": scored}
+        schemas["quarantine"] = write_quarantine(job, units)
     with step("report"):
         manifest = make_manifest(job, units.read, left_out, cut_points, schemas, earlier_runs)
         examples = pick_examples(job, manifest.stages)

@@ -42,6 +42,8 @@ MIN_UNSHUFFLED = 256e6
 """Bytes from which a table of many files is written without a shuffle: smaller tables would get
 uneven files."""
 
+Table = Literal["scored", "quarantine"]
+
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 BARS, TENTHS = 20, 10
@@ -52,8 +54,8 @@ def write_scored(
     job: Job, units: ScoredUnits, pairs: DataFrame, cut_points: CutPoints
 ) -> StructType:
     """Writes the distinct pairs, one folder for each origin and stage; returns their schema."""
-    rule = {"cuts": cut_points.cuts, "min_meaning": cut_points.min_meaning}
-    pairs = pairs.withColumn("stage", stage("spscore", "origin", "meaning", **rule))
+    number = stage("spscore", "origin", "meaning", cut_points.cuts, cut_points.min_meaning)
+    pairs = pairs.withColumn("stage", number)
     extra = [column(name) for name in job.extra_columns]
     pairs = pairs.select(*SCORED_COLUMNS, *extra, "origin", "stage")
     if counts := cut_points.counts():
@@ -111,7 +113,7 @@ def make_manifest(
     read: Counter[str],
     left_out: Cells,
     cut_points: CutPoints,
-    schemas: Mapping[Literal["scored", "quarantine"], StructType],
+    schemas: Mapping[Table, StructType],
     earlier_runs: Sequence[str],
 ) -> RunManifest:
     """Returns the manifest of a run whose tables are written, without its times.
@@ -120,7 +122,7 @@ def make_manifest(
     quarantined + duplicates for every origin, as counted from the written files.
     """
 
-    def written(name: Literal["scored", "quarantine"], *keys: str | Column) -> Counter[Any]:
+    def written(name: Table, *keys: str | Column) -> Counter[Any]:
         if not storage.exists(job.path(name)):
             return Counter()
         rows = read_table(job.spark, job.path(name), schema=schemas[name]).groupBy(*keys).count()

@@ -141,9 +141,10 @@ def build_vocabulary(
 
 def table(counts: dict[str, dict[str, int]]) -> str:
     """Formats the paper's Table 5, and the shares of its Figure 2. counts: of class_counts."""
-    total = pd.DataFrame(counts).sum(axis=1).to_dict()
+    sums = pd.DataFrame(counts).sum(axis=1)
+    total = {str(name): int(count) for name, count in sums.items()}
     rows = []
-    for name, own in {**counts, "total": total}.items():
+    for name, own in (*counts.items(), ("total", total)):
         share = f"{own['kept'] / own['distinct']:.2f}" if own["distinct"] else "–"
         running = f"{own['running_kept'] / own['running']:.3f}" if own["running"] else "–"
         of_kept = f"{100 * own['kept'] / max(total['kept'], 1):.1f} %"

@@ -104,7 +104,7 @@ def fault(number: int) -> str | None:
     """Returns the fault of a request: six 503 in every sixty, and connections that break."""
     if number % 60 >= 54:
         return "slow down"
-    if number % 31 == 30:
+    if number % 17 == 16:
         return "cut" if number % 2 else "reset"
     return None
 

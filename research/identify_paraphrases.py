@@ -3,18 +3,16 @@
   python research/identify_paraphrases.py --data DATA --encoder models/minilm \\
       --output models/identifier
   … --members 3                      averages three models with different seeds
-  … --noisy Twitter-Para             adds noisy labels, which a first model filters or flips
 
 conf/identification.yaml names the sets. The encoder is any transformers encoder: a folder, or a
 model in the hub's cache. The script writes a folder that transformers'
 AutoModelForSequenceClassification loads and that the metric identification:model=FOLDER uses.
-Thresholds and λ are chosen on held-out sources of the training part, or on the other half of the
+Thresholds are chosen on held-out sources of the training part, or on the other half of the
 sources, never on the reported pairs. With few sources, a single model depends on luck; --members
 averages several.
 
   OUTPUT/identification.md     F1 and accuracy with intervals; identification.json has the same
-  OUTPUT/…                     the model; further members are in OUTPUT/member-1, …, teacher and
-                               students in OUTPUT.parts
+  OUTPUT/…                     the model; further members are in OUTPUT/member-1, …
 
 Source: Dou, Jiang & Xu 2022, *Improving Large-scale Paraphrase Acquisition and Generation*
 (MultiPIT), section 3.
@@ -34,13 +32,10 @@ from typing import Any
 
 from gaixie.research.identification.data import (
     Config,
-    PairSet,
-    limited,
-    read_pairs,
     read_parts,
     report,
 )
-from gaixie.research.identification.train import LIMITS, Recipe, fit, learn_from_noise
+from gaixie.research.identification.train import Recipe, fit
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.metrics.identification import Ensemble, Identifier, member_folders
 from gaixie.udfs.networks import model_signature
@@ -57,41 +52,30 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def train(args: argparse.Namespace) -> None:
-    """Trains one model or several, with or without noisy labels, and writes the report."""
+    """Trains one model or several, and writes the report."""
     recipe = Recipe(**{field.name: getattr(args, field.name) for field in fields(Recipe)})
     own = [args.output / name for name in ("training.json", "identification.json")]
     if (args.output / "config.json").is_file() and not any(path.is_file() for path in own):
         raise ValueError(f"--output {args.output}: is another model's folder")
     sets = {pairs.name: pairs for pairs in load_settings(Config, args.config).sets}
     name = args.set or next(iter(sets))
-    parts = read_parts(_named(sets, name, "--set"), args.data, args.limit)
-    noisy = _named(sets, args.noisy, "--noisy") if args.noisy else None
-    if noisy and args.members > 1:
-        raise ValueError("--members: not together with --noisy")
-    folder = args.output.with_name(f"{args.output.name}.parts")
-    teacher = folder / "teacher" if noisy else args.output
-    for path in member_folders(str(teacher)):  # of an earlier call
+    if name not in sets:
+        raise ValueError(f"--set {name}: no such set, expected one of {', '.join(sets)}")
+    parts = read_parts(sets[name], args.data, args.limit)
+    for path in member_folders(str(args.output)):  # of an earlier call
         shutil.rmtree(path)
-    folders = [teacher, *(teacher / f"member-{k}" for k in range(1, args.members))]
+    folders = [args.output, *(args.output / f"member-{k}" for k in range(1, args.members))]
     members = [
         fit(args.encoder, parts.train, replace(recipe, seed=seed), path)
         for seed, path in enumerate(folders, recipe.seed)
     ]
-    first, noise = members[0], None
 
     def judged(by: Identifier | Ensemble) -> dict[str, Any]:
         said = [by.probabilities(own.source.tolist(), own.paraphrase.tolist()) for own in parts[1:]]
         both = (parts.held_out, said[0]), (parts.test, said[1])
         return report(*both, args.samples, recipe.seed)
 
-    if noisy:
-        pairs, named = limited(read_pairs(noisy, args.data), args.limit), (first, str(teacher))
-        given = args.limits, replace(recipe, epochs=args.student_epochs or recipe.epochs), folder
-        first, noise = learn_from_noise(named, parts.train, pairs, *given, judged)
-        noise["name"] = args.noisy
-        first.network.save_pretrained(args.output)
-        first.tokenizer.save_pretrained(args.output)
-    model = Ensemble(members) if len(members) > 1 else first
+    model = Ensemble(members) if len(members) > 1 else members[0]
     result = {
         "set": name,
         "encoder": model_signature(args.encoder),
@@ -100,19 +84,12 @@ def train(args: argparse.Namespace) -> None:
         "held_out_paraphrases": int(parts.held_out.label.sum()),
         "report": judged(model),
         "members": [judged(member) for member in members] if len(members) > 1 else [],
-        "noise": noise,
     }
     args.output.mkdir(parents=True, exist_ok=True)
     write_json(args.output / "identification.json", result)
     text = render(TEMPLATE, **result)
     (args.output / "identification.md").write_text(text, "utf-8")
     print(text)
-
-
-def _named(sets: dict[str, PairSet], name: str, option: str) -> PairSet:
-    if name not in sets:
-        raise ValueError(f"{option} {name}: no such set, expected one of {', '.join(sets)}")
-    return sets[name]
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -124,10 +101,6 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--output", type=Path, required=True, metavar="FOLDER", help="model and report")
     add("--set", metavar="NAME", help="the first of the settings, unless told otherwise")
     add("--members", type=positive, default=1, metavar="N", help="(%(default)s)")
-    add("--noisy", metavar="NAME", help="a set with noisy labels")
-    add("--limits", type=float, nargs="+", default=LIMITS, metavar="λ", help="(%(default)s)")
-    help_text = "of students on noisy labels; --epochs unless told otherwise"
-    add("--student-epochs", type=positive, metavar="N", help=help_text)
     add("--limit", type=int, default=0, metavar="N", help="pairs of a set; 0 is all")
     for field in fields(Recipe):
         option, kind = f"--{field.name.replace('_', '-')}", type(field.default)

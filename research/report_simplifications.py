@@ -33,9 +33,8 @@ import pyarrow as pa
 
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.metrics import Pairs, load_metric
-from gaixie.udfs.metrics.bootstrap import Estimate, estimate_of
+from gaixie.udfs.metrics.bootstrap import Estimate, Resamples, estimate, estimate_of, leave_one_out
 from gaixie.udfs.metrics.hsk import mean_levels
-from gaixie.udfs.metrics.references import Resamples, estimate, leave_one_out
 from gaixie.udfs.metrics.sari import DELETIONS
 from gaixie.udfs.metrics.simplification import FEATURES
 from gaixie.udfs.reports import render, write_json

@@ -55,7 +55,7 @@ from gaixie.training.modeling.trained_paraphraser import TrainedParaphraser
 from gaixie.training.settings import Decoding, Ranking
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.metrics import Pairs
-from gaixie.udfs.metrics.references import Resamples
+from gaixie.udfs.metrics.bootstrap import Resamples
 from gaixie.udfs.storage.settings import Options, add_options, options_of
 
 DRAWS_SEED = 13

@@ -35,7 +35,7 @@ import rjieba
 from gaixie.research.benchmarks.common import ROOT, best_rate, parser, show, watch
 from gaixie.research.benchmarks.pairs import write_pairs
 from gaixie.udfs.features import extract_code_points
-from gaixie.udfs.meaning import counted, language_model, vectors
+from gaixie.udfs.meaning import extract, language_model, vectors
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.storage import storage
@@ -66,7 +66,7 @@ def bench_parts(pairs: Path) -> dict[str, dict[str, float]]:
     kernels = {
         "core": lambda: metric.features(*sides),
         "eight_features": lambda: extract_code_points(*sides),
-        "surface_and_facts": lambda: counted.features(*sides),
+        "surface_and_facts": lambda: extract.count(*sides),
         "vectors": lambda: vectors.features(*sides, tables.vectors),
         "language_model": lambda: language_model.features(a, b, tables.language_model),
     }

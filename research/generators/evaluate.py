@@ -33,7 +33,7 @@ from gaixie.udfs.command_line import say
 from gaixie.udfs.metrics import Metric, Pairs
 from gaixie.udfs.metrics.bootstrap import estimate_of
 from gaixie.udfs.metrics.weem4pg import WordVectors, load_vectors
-from gaixie.udfs.metrics.words import lower_words
+from gaixie.udfs.metrics.words import words
 from gaixie.udfs.text.splits import source_hash
 
 ORIGINAL = "original"
@@ -79,7 +79,7 @@ def read_reviews(name: str, limit: int = 0) -> Reviews:
     part = np.searchsorted(edges, [places[text] for text in texts], side="right")
     if len({*part.tolist()}) < len(PARTS):
         raise ValueError(f"{name}: {len(label)} reviews are too few for {', '.join(PARTS)}")
-    cut = lower_words(pa.array(texts, pa.string()))
+    cut = words(pa.array(texts, pa.string()), lower=True)
     return Reviews([row or [] for row in cut], label, part)
 
 

@@ -1,1 +1,1 @@
-"""Labelled pairs, training, thresholds and noisy labels for identify_paraphrases."""
+"""Labelled pairs, training, and thresholds for identify_paraphrases."""

@@ -18,7 +18,7 @@ from gaixie.udfs.metrics.bootstrap import bootstrap_interval
 from gaixie.udfs.storage.settings import Strict
 
 HELD_OUT, TEST = 0.15, 0.2
-"""Shares of the sources: to choose thresholds and λ; to test on, if a set has no test file."""
+"""Shares of the sources: to choose thresholds; to test on, if a set has no test file."""
 
 
 class PairSet(DataSet):
@@ -48,16 +48,13 @@ class Labelled(NamedTuple):
     def take(self, rows: np.ndarray) -> Labelled:
         return Labelled(self.source[rows], self.paraphrase[rows], self.label[rows])
 
-    def join(self, other: Labelled) -> Labelled:
-        return Labelled(*(np.concatenate(both) for both in zip(self, other, strict=True)))
-
     def __len__(self) -> int:
         """Returns the number of pairs, not of columns."""
         return len(self.label)
 
 
 class Parts(NamedTuple):
-    """Pairs to train on, to choose thresholds and λ on, and to report; they share no source."""
+    """Pairs to train on, to choose thresholds on, and to report; they share no source."""
 
     train: Labelled
     held_out: Labelled
@@ -77,7 +74,7 @@ def read_parts(pairs: PairSet, folder: Path, limit: int = 0) -> Parts:
     else:
         on_test = share(whole, "test") < TEST
         whole, test = whole.take(np.flatnonzero(~on_test)), whole.take(np.flatnonzero(on_test))
-    whole = limited(whole, limit)
+    whole = whole.take(np.argsort(share(whole, "limit"), kind="stable")[: limit or None])
     out = share(whole, "held-out") < HELD_OUT
     parts = Parts(whole.take(np.flatnonzero(~out)), whole.take(np.flatnonzero(out)), test)
     for name, part in zip(Parts._fields, parts, strict=True):
@@ -86,11 +83,6 @@ def read_parts(pairs: PairSet, folder: Path, limit: int = 0) -> Parts:
                 f"{folder / pairs.path}: {len(part)} {name} pairs, expected some of both classes"
             )
     return parts
-
-
-def limited(pairs: Labelled, limit: int) -> Labelled:
-    """Returns at most ``limit`` pairs, chosen by a hash of their sources; all if limit is 0."""
-    return pairs.take(np.argsort(share(pairs, "limit"), kind="stable")[: limit or None])
 
 
 def read_pairs(pairs: PairSet, folder: Path) -> Labelled:
@@ -154,10 +146,7 @@ def report(
     samples: int = 1000,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Returns test figures at threshold 0.5, at the held-out part's best, and at the other half's.
-
-    on_held_out: figures of the held-out part, at its own best threshold.
-    """
+    """Returns test figures at threshold 0.5, at the held-out part's best, and at the other half's."""
     pairs, probability = test
     label = pairs.label >= 0.5
     threshold = best_threshold(held_out[0].label >= 0.5, held_out[1])
@@ -167,7 +156,6 @@ def report(
         "threshold": threshold,
         "held_out_auc": auc(held_out[0].label >= 0.5, held_out[1]),
         "auc": {"score": auc(label, probability), "low": low, "high": high},
-        "on_held_out": figures(held_out[0], held_out[1] > threshold, samples, seed),
         "half": figures(pairs, probability > 0.5, samples, seed),
         "held_out": figures(pairs, probability > threshold, samples, seed),
         "crossed": figures(pairs, crossed(pairs, probability), samples, seed),

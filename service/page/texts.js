@@ -114,7 +114,6 @@ const FORMS = [
   [/^“(.+)” is missing$/, (m) => `缺少“${m[1]}”`],
   [/^“(.+)” is new$/, (m) => `多出“${m[1]}”`],
   [/^“(.+)” became “(.+)”$/, (m) => `“${m[1]}”变成了“${m[2]}”`],
-  [/^“(.+)” and “(.+)” changed places$/, (m) => `“${m[1]}”与“${m[2]}”互换了位置`],
   [/^“(.+)” has no counterpart in the paraphrase$/, (m) => `原句的“${m[1]}”没有对应的内容`],
   [/^“(.+)” has no counterpart in the source$/, (m) => `改写句的“${m[1]}”没有对应的内容`],
   [/^about (\d+%) of the content has a counterpart$/, (m) => `约 ${m[1]} 的内容有对应`],

@@ -17,7 +17,6 @@ from gaixie.research.identification.data import (
     read_pairs,
     report,
 )
-from gaixie.research.identification.train import cleaned
 from gaixie.research.identify_paraphrases import main
 from gaixie.udfs.metrics import Pairs, load_metric
 
@@ -51,18 +50,6 @@ def test_a_half_is_judged_by_the_other():
     assert found["auc"] == {"score": 1, "low": 1, "high": 1}
 
 
-def test_labels_that_a_teacher_doubts():
-    """A label is doubtful if P(label) <= λ (MultiPIT, section 3.2), so 0.35 is doubted at 0.35."""
-    noisy = labelled(("a", "b", 1), ("c", "d", 0), ("e", "f", 1))
-    said = np.array([0.25, 0.65, 0.8])
-    assert cleaned(noisy, said, "keep", -1).label.tolist() == [1, 0, 1]
-    assert cleaned(noisy, said, "filter", 0.35).source.tolist() == ["e"]
-    assert cleaned(noisy, said, "filter", 0.34).source.tolist() == ["c", "e"]
-    assert cleaned(noisy, said, "filter", 0.05).source.tolist() == ["a", "c", "e"]
-    assert cleaned(noisy, said, "flip", 0.25).label.tolist() == [0, 0, 1]
-    assert cleaned(noisy, said, "flip", 0.45).label.tolist() == [0, 1, 1]
-
-
 def test_ties_of_crowd_judgements_are_left_out(tmp_path):
     rows = "".join(f"s{k}\tp{k}\t{votes}\n" for k, votes in enumerate((0, 2, 3, 4, 6)))
     (tmp_path / "crowd.tsv").write_text("source\tparaphrase\thuman\n" + rows)
@@ -78,21 +65,16 @@ def data(tmp_path_factory) -> Path:
     """Returns pairs that are paraphrases if they begin with the same character; read-only."""
     folder = tmp_path_factory.mktemp("data")
     rng = np.random.default_rng(0)
-    for name, sources in (("one", 40), ("other", 30)):
-        rows = []
-        for number in range(sources):
-            first = "我你他"[number % 3]
-            source = first + "".join(rng.choice(list("今天气很好"), 3)) + "abc"[number % 3] * 2
-            for second in "我你他":
-                label = int(second == first)
-                rows.append(
-                    f"{source}\t{second}{''.join(rng.choice(list('北京上海'), 2))}\t{label}"
-                )
-        (folder / f"{name}.tsv").write_text("a\tb\tlabel\n" + "\n".join(rows) + "\n", "utf-8")
+    rows = []
+    for number in range(40):
+        first = "我你他"[number % 3]
+        source = first + "".join(rng.choice(list("今天气很好"), 3)) + "abc"[number % 3] * 2
+        for second in "我你他":
+            label = int(second == first)
+            rows.append(f"{source}\t{second}{''.join(rng.choice(list('北京上海'), 2))}\t{label}")
+    (folder / "one.tsv").write_text("a\tb\tlabel\n" + "\n".join(rows) + "\n", "utf-8")
     keys = "source: a, paraphrase: b, human: label, labels: true"
-    (folder / "sets.yaml").write_text(
-        f"sets:\n  - {{name: one, path: one.tsv, {keys}}}\n  - {{name: other, path: other.tsv, {keys}}}\n"
-    )
+    (folder / "sets.yaml").write_text(f"sets:\n  - {{name: one, path: one.tsv, {keys}}}\n")
     return folder
 
 
@@ -138,23 +120,6 @@ def test_members_are_averaged_in_report_and_metric(data, encoder, tmp_path):
     assert not np.allclose(alone[0], alone[1], atol=1e-6)
     odds = np.exp(np.mean([np.log(p / (1 - p)) for p in alone], axis=0))
     assert metric.sentence_scores(pairs) == pytest.approx(odds / (1 + odds), rel=1e-5)
-
-
-def test_noisy_labels(data, encoder, tmp_path):
-    output = tmp_path / "model"
-    more = ["--noisy", "other", "--limits", "0.5", "--set", "one", "--student-epochs", "2"]
-    assert main(line(data, encoder, output, *more)) == 0
-    noise = json.loads((output / "identification.json").read_text("utf-8"))["noise"]
-    assert [row["mode"] for row in noise["tried"]] == ["none", "keep", "filter", "flip"]
-    scores = [row["on_held_out"]["f1"]["score"] for row in noise["tried"]]
-    assert scores[noise["chosen"]] == max(scores)
-    assert noise["tried"][1]["pairs"] == noise["tried"][3]["pairs"] == sum(noise["histogram"]) == 90
-    # λ = 0.5 leaves out the pairs in the lower half of the histogram.
-    assert noise["tried"][2]["pairs"] == sum(noise["histogram"][5:])
-    # With p paraphrases among n pairs, calling every pair a paraphrase has F1 2p / (n + p).
-    held = noise["tried"][0]["on_held_out"]
-    every = 2 * held["paraphrases"] / (held["pairs"] + held["paraphrases"])
-    assert f"has {every:.3f}\nthere" in (output / "identification.md").read_text("utf-8")
 
 
 def test_a_mistake_is_one_line(data, encoder, tmp_path, refused):

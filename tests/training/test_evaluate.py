@@ -18,7 +18,7 @@ from gaixie.training.evaluate import main
 from gaixie.training.evaluation.measures import METRICS, REFERENCE_METRICS, measures, statistics
 from gaixie.training.modeling.entities_kept import ENTITIES, entities_kept
 from gaixie.udfs.metrics import Pairs, load_metric
-from gaixie.udfs.metrics.references import Resamples
+from gaixie.udfs.metrics.bootstrap import Resamples
 from gaixie.udfs.text.entities import EntityFinder, load_settings
 from gaixie.udfs.text.normalise import normalise
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from gaixie.training.evaluation.systems import System
 from gaixie.training.modeling.entities_kept import ENTITIES, entities_kept
 from gaixie.udfs.metrics import Metric, Pairs, load_metric
-from gaixie.udfs.metrics.references import Resamples, diversity, estimate, leave_one_out, mean_of
+from gaixie.udfs.metrics.bootstrap import Resamples, diversity, estimate, leave_one_out, mean_of
 from gaixie.udfs.text.entities import EntityFinder, load_settings
 from gaixie.udfs.text.normalise import NORMALISATION
 
@@ -77,8 +77,7 @@ def measures(
     left_out = {}
     for spec in dict.fromkeys(("spscore", *(specs or METRICS))):
         name = spec.split(":")[0]
-        own = name == "bartscore"  # its model is not an encoder
-        metric = load_metric(spec, **({"model": encoder} if encoder and not own else {}))
+        metric = load_metric(spec, **({"model": encoder} if encoder else {}))
         if metric.needs_reference:
             raise ValueError(
                 f"metric {spec!r} needs a reference; {name}-free reads the source in its place"

@@ -38,51 +38,17 @@ def scan(x, y, masks, history, vectors):
     blocks = (n + 63) >> 6
     for i in range(n):
         masks[x[i] * blocks + (i >> 6)] |= _ONE << np.uint64(i & 63)
-    if blocks == 1:
-        result = _scan_block(n, y, masks, history)
-    else:
-        result = _scan_blocks(n, y, masks, history, vectors, blocks)
+    distance, grams = _scan_blocks(n, y, masks, history, vectors, blocks)
+    lcs = 0
     for i in range(n):
         masks[x[i] * blocks + (i >> 6)] = 0
-    return result
-
-
-@inner
-def _scan_block(n, y, masks, history):
-    """Does scan if x fits into one machine word, the usual case."""
-    rest, plus, minus = ~_ZERO, ~_ZERO, _ZERO
-    ends_1 = ends_2 = ends_3 = _ZERO  # ends in x of the n-grams that end here in y
-    grams_1 = grams_2 = grams_3 = grams_4 = 0
-    distance = n
-    last = np.uint64(n - 1)
-    for j in range(len(y)):
-        mask = masks[y[j]]
-
-        matched = rest & mask
-        rest = (rest + matched) | (rest - matched)
-        history[j] = rest
-
-        diagonal = (((mask & plus) + plus) ^ plus) | mask | minus
-        up = minus | ~(diagonal | plus)
-        down = diagonal & plus
-        distance += np.int64((up >> last) & _ONE) - np.int64((down >> last) & _ONE)
-        up = (up << _ONE) | _ONE
-        plus = (down << _ONE) | ~(diagonal | up)
-        minus = up & diagonal
-
-        four = (ends_3 << _ONE) & mask
-        ends_3 = (ends_2 << _ONE) & mask
-        ends_2 = (ends_1 << _ONE) & mask
-        ends_1 = mask
-        grams_1 += ends_1 != _ZERO
-        grams_2 += ends_2 != _ZERO
-        grams_3 += ends_3 != _ZERO
-        grams_4 += four != _ZERO
-    return _bits(~rest, n), distance, (grams_1, grams_2, grams_3, grams_4)
+        lcs += (vectors[i >> 6] >> np.uint64(i & 63)) & _ONE == _ZERO
+    return lcs, distance, grams
 
 
 @inner
 def _scan_blocks(n, y, masks, history, vectors, blocks):
+    """Does scan for masks that are set; leaves the last row of the LCS in vectors[:blocks]."""
     vectors[: 2 * blocks] = ~_ZERO
     vectors[2 * blocks : 6 * blocks] = 0
     grams_1 = grams_2 = grams_3 = grams_4 = 0
@@ -118,40 +84,22 @@ def _scan_blocks(n, y, masks, history, vectors, blocks):
             vectors[2 * blocks + k] = up & diagonal
             up_in, down_in = up_out, down_out
 
-            ends_1, ends_2, ends_3 = (
-                vectors[3 * blocks + k],
-                vectors[4 * blocks + k],
-                vectors[5 * blocks + k],
-            )
+            # Ends in x of the n-grams that end here in y.
+            ends_1, ends_2 = vectors[3 * blocks + k], vectors[4 * blocks + k]
+            ends_3 = vectors[5 * blocks + k]
+            two, three = ((ends_1 << _ONE) | one_in) & mask, ((ends_2 << _ONE) | two_in) & mask
             found_1 |= mask
+            found_2 |= two
+            found_3 |= three
             found_4 |= ((ends_3 << _ONE) | three_in) & mask
-            vectors[5 * blocks + k] = ((ends_2 << _ONE) | two_in) & mask
-            found_3 |= vectors[5 * blocks + k]
-            vectors[4 * blocks + k] = ((ends_1 << _ONE) | one_in) & mask
-            found_2 |= vectors[4 * blocks + k]
-            vectors[3 * blocks + k] = mask
+            vectors[3 * blocks + k], vectors[4 * blocks + k] = mask, two
+            vectors[5 * blocks + k] = three
             one_in, two_in, three_in = ends_1 >> _63, ends_2 >> _63, ends_3 >> _63
         grams_1 += found_1 != _ZERO
         grams_2 += found_2 != _ZERO
         grams_3 += found_3 != _ZERO
         grams_4 += found_4 != _ZERO
-    lcs = 0
-    for k in range(blocks):
-        lcs += _bits(~vectors[k], n - 64 * k)
-    return lcs, distance, (grams_1, grams_2, grams_3, grams_4)
-
-
-@inner
-def _bits(word, width):
-    """Counts the set bits among the lowest width bits."""
-    if width < 64:
-        word &= (_ONE << np.uint64(width)) - _ONE
-    word -= (word >> _ONE) & np.uint64(0x5555555555555555)
-    word = (word & np.uint64(0x3333333333333333)) + (
-        (word >> np.uint64(2)) & np.uint64(0x3333333333333333)
-    )
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+    return distance, (grams_1, grams_2, grams_3, grams_4)
 
 
 @entry

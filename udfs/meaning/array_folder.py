@@ -1,7 +1,9 @@
-"""Reads and writes folders of arrays with a manifest, for word vectors and the language model."""
+"""Reads and writes folders of files with a description in JSON that has their digest: word vectors,
+the language model, the pair encoder, SPScore-zh."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,13 +12,56 @@ from typing import Any
 import numpy as np
 
 
-def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], manifest: dict[str, Any]) -> None:
-    """Writes the arrays beside the manifest, and then the manifest. path: the manifest's."""
+def write_json(path: Path, description: Mapping[str, Any]) -> None:
+    """Writes a description."""
+    text = json.dumps(description, ensure_ascii=False, indent=2)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def read_json(path: Path, what: str, expected: Mapping[str, object]) -> dict[str, Any]:
+    """Reads a description.
+
+    what: what the folder holds, for messages. expected: what the description must say. Raises
+    FileNotFoundError or ValueError, in one line that names the file, if it is missing, damaged or
+    of another version.
+    """
+    try:
+        description = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(f"{path}: no such file; expected {what}") from None
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path}: expected JSON ({error})") from None
+    for key, value in expected.items():
+        if (actual := description.get(key)) != value:
+            raise ValueError(f"{path}: {key} {actual!r}, but this version reads {value!r}")
+    return description
+
+
+def check_digest(path: Path, description: Mapping[str, Any], actual: str) -> None:
+    """Raises ValueError if a description has another digest than its files have."""
+    if (stated := description.get("digest")) != actual:
+        raise ValueError(
+            f"{path}: digest {stated}, but its files have {actual}; they differ from those that "
+            "were saved"
+        )
+
+
+def digest_of(arrays: Mapping[str, np.ndarray], head: str) -> str:
+    """Returns ten hexadecimal digits of SHA-256 over arrays. head: a format of what precedes an
+    array's content, from its name and the array."""
+    checksum = hashlib.sha256()
+    for name, array in arrays.items():
+        checksum.update(head.format(name=name, array=array).encode())
+        checksum.update(np.ascontiguousarray(array).data)
+    return checksum.hexdigest()[:10]
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], description: Any) -> None:
+    """Writes the arrays beside the description, and then the description. path: its own."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for name, array in arrays.items():
         np.save(path.with_name(f"{name}.npy"), array)
-    text = json.dumps(manifest, ensure_ascii=False, indent=2)
-    path.write_text(text + "\n", encoding="utf-8")
+    write_json(path, description)
 
 
 def read_arrays(
@@ -26,27 +71,14 @@ def read_arrays(
     digest: Callable[..., str],
     what: str,
 ) -> tuple[list[np.ndarray], str]:
-    """Returns the arrays of a manifest, memory-mapped, and their digest.
+    """Returns the arrays of a description, memory-mapped, and their digest.
 
-    types: of each array. expected: what the manifest must say. digest: computes the arrays' digest.
-    what: name of the content, for messages. Raises FileNotFoundError or ValueError, in one line
-    that names the file, if a file is missing, damaged or of another version.
+    types: of each array. digest: computes the arrays' digest. expected, what: as for read_json,
+    which says what this raises.
     """
-    try:
-        manifest = dict(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path}: no such file; expected {what}") from None
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: expected JSON ({error})") from None
-    for key, value in expected.items():
-        if (actual := manifest.get(key)) != value:
-            raise ValueError(f"{path}: {key} {actual!r}, but this version reads {value!r}")
+    description = read_json(path, what, expected)
     arrays = [_array(path.with_name(f"{name}.npy"), kind) for name, kind in types.items()]
-    if manifest.get("digest") != (actual := digest(*arrays)):
-        raise ValueError(
-            f"{path}: digest {manifest.get('digest')}, but its arrays have {actual}; "
-            "they differ from those that were saved"
-        )
+    check_digest(path, description, actual := digest(*arrays))
     return arrays, actual
 
 

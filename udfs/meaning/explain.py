@@ -10,58 +10,31 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from configparser import ConfigParser
-from functools import cache, cached_property
-from itertools import accumulate, combinations, pairwise
+from functools import cache, cached_property, partial
+from itertools import accumulate, islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gaixie.udfs.meaning import counted, facts, language_model, vectors
-from gaixie.udfs.meaning.extract import Resources
+from gaixie.udfs.meaning import facts, language_model, vectors
+from gaixie.udfs.meaning.extract import COUNTED, Resources, count
 from gaixie.udfs.meaning.fact_tables import known_words
 from gaixie.udfs.text import numerals
 from gaixie.udfs.text.code_points import from_strings, word_ends
 from gaixie.udfs.text.normalise import is_han, normalise, written_places
-from gaixie.udfs.text.numerals import MEASURES
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 
 LOW = {"structure": 0.5, "synonyms": 0.5, "meaning": 0.8, "fluency": 0.8}
 """A judgement below its value here gets a reason."""
-ODD_SPOTS = 2
-"""The most odd spots to name."""
-MOVERS = frozenset("把被将由让")
-"""Words that move others and keep the meaning: 甲打乙 is 乙被甲打."""
-WORST = 2
-"""The most words without a counterpart to name on each side."""
-SAME_CONTENT = 0.8
-"""With this share of the content or more, what is wrong is the order of words."""
-SOFT = ("quantity", "modality", "link", "question", "pronoun", "time")
-"""Kinds of facts that good paraphrases change too: features count them, no reason names them."""
-SHARED = [counted.NAMES.index(name) for name in ("words_kept", "words_moved")]
-NAMED = [
-    counted.NAMES.index(name)
-    for name in (
-        *("numbers_lost", "numbers_new", "latin_lost", "latin_new", "names_lost", "names_new"),
-        *("foreign_lost", "foreign_new", "negation_added", "opposites"),
-    )
-]
-"""Columns of counted.py that count the facts that reasons name."""
+ODD_SPOTS, WORST = 2, 2
+"""The most odd spots to name, and the most words without a counterpart on each side."""
+NAMED = {"number": "number", "negation": "negation"} | dict.fromkeys(
+    ("latin", "name", "foreign"), "name"
+)
+"""The kinds of facts that reasons name, and as what. Good paraphrases change the others too."""
+SHARED = [COUNTED.index(name) for name in ("words_kept", "words_moved")]
 CONTENT = [vectors.NAMES.index(name) for name in ("source_kept", "paraphrase_kept")]
-
-
-class Pair(NamedTuple):
-    """A pair and the results of the kernels for it."""
-
-    a: Sentence
-    b: Sentence
-    counts: np.ndarray
-    """Its row of counted.features."""
-    content: float
-    """The share of the content with a counterpart."""
-    losses: tuple[np.ndarray, np.ndarray]
-    """Losses of each side; see vectors.losses."""
-
 
 Why = Callable[[str, str, dict[str, Any]], list[str]]
 """Maps (source, paraphrase, row) to the reasons for the pair's low judgements."""
@@ -99,69 +72,22 @@ def explain_pairs(
     judgements: the four of each pair, in [0, 1]. Each one below LOW gets at least one reason; None
     means that all four are low. language: ``en`` or ``zh``; any other raises ValueError.
     """
-    _sentences(language)  # raises before any work
+    say = _sentences(language)
     read = zip(_read(pairs, segmenter, resources), judgements, strict=True)
-    return [_reasons(pair, judged, resources, language) for pair, judged in read]
+    return [_reasons(pair, judged, resources, say) for pair, judged in read]
 
 
-def _read(
-    pairs: Sequence[tuple[str, str]], segmenter: Segmenter, resources: Resources
-) -> Iterator[Pair]:
-    """Reads all pairs at once, because calling a kernel costs more than a pair."""
-    written = [text for pair in pairs for text in pair]
-    words = segmenter.cut([normalise(text) for text in written])
-    sentences = [*map(Sentence, written, words)]
-    sides = sentences[::2], sentences[1::2]
-    a, b = (from_strings([sentence.text for sentence in side]) for side in sides)
-    words_a, words_b = (word_ends([sentence.words for sentence in side]) for side in sides)
-    columns = a, b, words_a, words_b
-    counts = counted.features(*columns)
-    rows, losses = vectors.losses(*columns, resources.vectors)
-    content = rows[:, CONTENT].min(axis=1)
-    by_pair = [np.split(losses[k], text.offsets[1:-1]) for k, text in enumerate((a, b))]
-    return map(Pair, *sides, counts, content, zip(*by_pair, strict=True))
+class Pair(NamedTuple):
+    """A pair and the results of the kernels for it."""
 
-
-def _reasons(
-    pair: Pair,
-    judgements: Mapping[str, float] | None,
-    resources: Resources,
-    language: str,
-) -> list[str]:
-    say, colon = _sentences(language), "：" if language == "zh" else ": "
-    for side, sentence in (("source", pair.a), ("paraphrase", pair.b)):
-        if not any(is_han(ord(character)) for character in sentence.text):
-            return [say[f"no_han_{side}"]]
-    kept, moved = (float(pair.counts[place]) for place in SHARED)
-    reasons: list[str] = []
-    for name, least in LOW.items():
-        if judgements is not None and not judgements[name] < least:
-            continue
-        if name in ("structure", "synonyms"):
-            key, share = ("order", 1 - moved) if name == "structure" else ("kept", kept)
-            found = [say["little_shared" if kept < 0.2 else key].format(share=f"{share:.0%}")]
-        elif name == "meaning":
-            content = say["content"].format(share=f"{pair.content:.0%}")
-            found = [*_changes(pair, say)] or [content]
-        else:
-            found = [*_odd_spots(pair, resources, say)][:ODD_SPOTS] or [say["stiff"]]
-        reasons += [f"{say[name]}{colon}{reason}" for reason in dict.fromkeys(found)]
-    return reasons
-
-
-def describe(score: float, language: str = "en") -> str:
-    """Describes a score in words: ``about 2.3 of 5: a light rewording``.
-
-    The levels are those by which raters judged pairs overall. Raises ValueError for another
-    language.
-    """
-    say, rating = _sentences(language), 5 * score
-    level = bisect_right((0.5, 1.5, 2.5, 3.75), rating)
-    return say["score"].format(rating=f"{rating:.1f}", level=say[f"level_{level}"])
-
-
-CLAUSE_END = re.compile("[,。;:!?…]")
-BEFORE_NUMBERS = re.compile("(?:第|周|星期|礼拜)?$")
+    a: Sentence
+    b: Sentence
+    counts: np.ndarray
+    """its row of extract.count."""
+    content: float
+    """The share of the content with a counterpart."""
+    losses: tuple[np.ndarray, np.ndarray]
+    """Losses of each side; see vectors.features."""
 
 
 class Sentence:
@@ -193,16 +119,52 @@ class Sentence:
         touched = [span for span in self.spans if span[0] < end and start < span[1]]
         return touched[0][0], touched[-1][1]
 
-    def with_measure(self, start: int, end: int) -> tuple[int, int]:
-        """Extends a number's span by its ordinal prefix and the measure behind: 第二天, 3000元."""
-        start -= len(BEFORE_NUMBERS.findall(self.text[:start])[0])
-        for first, last in self.spans:
-            if first >= end and set(self.text[first:last]) <= set(MEASURES):
-                return start, last
-            if last > end:
-                rest = self.text[max(first, end) : last]
-                return start, last if set(rest) <= set(MEASURES) else end
-        return start, end
+
+def _read(
+    pairs: Sequence[tuple[str, str]], segmenter: Segmenter, resources: Resources
+) -> Iterator[Pair]:
+    """Reads all pairs at once, because calling a kernel costs more than a pair."""
+    written = [text for pair in pairs for text in pair]
+    words = segmenter.cut([normalise(text) for text in written])
+    sentences = [*map(Sentence, written, words)]
+    sides = sentences[::2], sentences[1::2]
+    a, b = (from_strings([sentence.text for sentence in side]) for side in sides)
+    words_a, words_b = (word_ends([sentence.words for sentence in side]) for side in sides)
+    columns = a, b, words_a, words_b
+    losses = np.zeros(len(a.values), np.float32), np.zeros(len(b.values), np.float32)
+    rows = vectors.features(*columns, resources.vectors, losses)
+    by_pair = [np.split(losses[k], text.offsets[1:-1]) for k, text in enumerate((a, b))]
+    found = count(*columns), rows[:, CONTENT].min(axis=1), zip(*by_pair, strict=True)
+    return map(Pair, *sides, *found)
+
+
+def _reasons(
+    pair: Pair,
+    judgements: Mapping[str, float] | None,
+    resources: Resources,
+    say: Mapping[str, str],
+) -> list[str]:
+    for side, sentence in (("source", pair.a), ("paraphrase", pair.b)):
+        if not any(is_han(ord(character)) for character in sentence.text):
+            return [say[f"no_han_{side}"]]
+    kept, moved = (float(pair.counts[place]) for place in SHARED)
+    little = "little_shared" if kept < 0.2 else ""
+    reasons: list[str] = []
+    for name, least in LOW.items():
+        if judgements is not None and not judgements[name] < least:
+            continue
+        if name == "structure":
+            found = [say[little or "order"].format(share=f"{1 - moved:.0%}")]
+        elif name == "synonyms":
+            found = [say[little or "kept"].format(share=f"{kept:.0%}")]
+        elif name == "meaning":
+            found = [*_changes(pair, say)] or [*_words(pair, say)]
+            found = found or [say["content"].format(share=f"{pair.content:.0%}")]
+        else:
+            found = [*islice(_odd_spots(pair, resources, say), ODD_SPOTS)] or [say["stiff"]]
+        line = partial(say["reason"].format, judgement=say[name])
+        reasons += [line(reason=reason) for reason in dict.fromkeys(found)]
+    return reasons
 
 
 @cache
@@ -215,48 +177,17 @@ def _sentences(language: str) -> Mapping[str, str]:
 
 
 def _changes(pair: Pair, say: Mapping[str, str]) -> Iterator[str]:
-    """Yields reasons for facts and words that only one of the sentences has."""
-    lost, new, became = _missing_facts(pair)
-    of_new = {fact.item: fact for fact in new if fact.kind == "opposite"}
-    for fact in lost:
-        other = of_new.get(facts.opposite(fact.item)) if fact.kind == "opposite" else None
-        if other:
-            became.append((fact, other))
-    for fact, other in became:
+    """Yields reasons for facts that only one of the sentences has."""
+    found = [facts.find(side.text, side.words) for side in (pair.a, pair.b)]
+    lost, new = facts.missing(*found), facts.missing(*found[::-1])
+    for fact, other in [*facts.clashes(*found), *facts.turned(lost, new)]:
         written = pair.a.quote(fact.start, fact.end), pair.b.quote(other.start, other.end)
         yield say["opposite"].format(text=written[0], other=written[1])
-    is_named = bool(became)
-    sides = zip((pair.a, pair.b), ("lost", "new"), (lost, new), strict=True)
-    for sentence, verb, missing in sides:
-        named: list[tuple[int, int]] = []
+    for sentence, verb, missing in ((pair.a, "lost", lost), (pair.b, "new", new)):
         for fact in missing:
-            if fact.kind in (*SOFT, "opposite", "exclusive"):
-                continue
-            kind = fact.kind if fact.kind in ("number", "negation") else "name"
-            widen = sentence.with_measure if kind == "number" else sentence.whole_words
-            span = widen(fact.start, fact.end)
-            if not any(start <= span[0] and span[1] <= end for start, end in named):
-                named.append(span)
+            if kind := NAMED.get(fact.kind):
+                span = sentence.whole_words(fact.start, fact.end)
                 yield say[f"{kind}_{verb}"].format(text=sentence.quote(*span))
-        is_named |= bool(named)
-    exchanged = _exchanged(pair.a, pair.b) if pair.content >= SAME_CONTENT else None
-    if exchanged and not is_named:
-        yield say["exchanged"].format(text=exchanged[0], other=exchanged[1])
-    elif not is_named:
-        yield from _words(pair, say)
-
-
-def _missing_facts(
-    pair: Pair,
-) -> tuple[list[facts.Fact], list[facts.Fact], list[tuple[facts.Fact, facts.Fact]]]:
-    """Returns the facts that the paraphrase lacks, those that the source lacks, and the clashes.
-
-    All are empty if the kernel counted no fact that reasons name.
-    """
-    if not pair.counts[NAMED].any():
-        return [], [], []
-    found = [facts.find(side.text, side.words) for side in (pair.a, pair.b)]
-    return facts.missing(*found), facts.missing(*found[::-1]), facts.clashes(*found)
 
 
 def _words(pair: Pair, say: Mapping[str, str]) -> Iterator[str]:
@@ -273,29 +204,6 @@ def _words(pair: Pair, say: Mapping[str, str]) -> Iterator[str]:
                 continue
             if losses[place] > 0:
                 yield say[f"word_{verb}"].format(text=sentence.quote(start, end))
-
-
-def _exchanged(a: Sentence, b: Sentence) -> tuple[str, str] | None:
-    """Returns the words farthest apart of those that changed places within a clause of both."""
-    if MOVERS & ({*a.words} ^ {*b.words}):
-        return None
-    here, there = (
-        {
-            word: span
-            for word, span in zip(side.words, side.spans, strict=True)
-            if len(word) > 1 and side.words.count(word) == 1 and is_han(ord(word[0]))
-        }
-        for side in (a, b)
-    )
-    shared = [word for word in here if word in there]
-    found = [
-        (here[second][0] - here[first][0], first, second)
-        for first, second in combinations(shared, 2)
-        if there[second] < there[first]
-        and not CLAUSE_END.search(a.text[here[first][0] : here[second][0]])
-        and not CLAUSE_END.search(b.text[there[second][0] : there[first][0]])
-    ]
-    return max(found)[1:] if found else None
 
 
 def _odd_spots(pair: Pair, resources: Resources, say: Mapping[str, str]) -> Iterator[str]:

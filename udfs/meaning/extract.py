@@ -1,4 +1,7 @@
-"""Extracts what tier ``core`` sees of a pair: the eight features, then those of udfs/meaning."""
+"""Extracts what tier ``core`` sees of a pair: the eight features, then those of udfs/meaning.
+
+Surface and facts are computed together, from one numbering of a pair (numbering.py).
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,19 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from gaixie.udfs.features import FEATURES, extract_code_points
-from gaixie.udfs.meaning import counted, facts, language_model, surface, vectors
+from gaixie.udfs.meaning import (
+    facts,
+    facts_kernel,
+    language_model,
+    numbering,
+    surface,
+    vectors,
+)
+from gaixie.udfs.meaning.fact_tables import tables
 from gaixie.udfs.meaning.language_model import LanguageModel
 from gaixie.udfs.meaning.vectors import VectorTable
 from gaixie.udfs.text.code_points import CodePoints, Words
+from gaixie.udfs.text.compiled import entry, frozen, row_of
 
 FAMILIES = {
     "surface": surface.NAMES,
@@ -23,6 +35,10 @@ FAMILIES = {
 
 CORE_FEATURES = (*FEATURES, *(name for names in FAMILIES.values() for name in names))
 """The order of the columns, everywhere."""
+
+COUNTED = (*surface.NAMES, *facts.NAMES)
+"""The columns that count computes, in order."""
+_SURFACE = len(surface.NAMES)
 
 Column = TypeVar("Column", CodePoints, Words)
 BLOCK = 4096
@@ -36,24 +52,18 @@ class Resources(NamedTuple):
     language_model: LanguageModel
 
     @classmethod
-    def load(
-        cls, vectors_folder: str | None = None, language_model_folder: str | None = None
-    ) -> Resources:
-        """Loads the tables of two folders, by default the shipped ones, once in a process.
+    @cache
+    def load(cls) -> Resources:
+        """Loads the shipped tables, once in a process.
 
         Raises OSError or ValueError, in one line that names the file, if one is missing, damaged
         or of another version.
         """
-        return _load(vectors_folder, language_model_folder)
+        return cls(VectorTable.load(), LanguageModel.load())
 
     def digests(self) -> dict[str, str]:
         """Returns ten hexadecimal digits for each table, by its name in the metric's signature."""
         return {"vec": self.vectors.digest[:10], "lm": self.language_model.digest[:10]}
-
-
-@cache
-def _load(vectors_folder: str | None, language_model_folder: str | None) -> Resources:
-    return Resources(VectorTable.load(vectors_folder), LanguageModel.load(language_model_folder))
 
 
 def extract_core(
@@ -71,7 +81,7 @@ def extract_core(
         words = _block(words_a, here), _block(words_b, here)
         families = (
             extract_code_points(*texts, *words),
-            counted.features(*texts, *words),
+            count(*texts, *words),
             vectors.features(*texts, *words, resources.vectors),
             language_model.features(*texts, resources.language_model),
         )
@@ -83,3 +93,29 @@ def _block(column: Column, rows: slice) -> Column:
     """Returns some rows of a column of sentences, or of their words, without a copy."""
     offsets = column.offsets[rows.start : rows.stop + 1]
     return type(column)(column[0][offsets[0] : offsets[-1]], offsets - offsets[0])
+
+
+def count(a: CodePoints, b: CodePoints, words_a: Words, words_b: Words) -> np.ndarray:
+    """Returns the columns of normalised, segmented pairs: float32, shape (rows, len(COUNTED)).
+
+    Raises ModuleNotFoundError without the package ``jieba``, whose dictionary has the names.
+    """
+    rows = np.empty((len(a.offsets) - 1, len(COUNTED)), np.float32)
+    longest = numbering.longest(a, b)
+    scratch = (surface.scratch(longest), facts_kernel.scratch(longest))
+    columns = *frozen(a, b), *frozen(words_a, words_b)
+    _count_rows(*columns, numbering.scratch(longest), *scratch, tables(), rows)
+    return rows
+
+
+@entry
+def _count_rows(texts_a, texts_b, words_a, words_b, s, t, f, names, rows):
+    for row in range(len(rows)):
+        a, b = row_of(texts_a, row), row_of(texts_b, row)
+        if max(len(a), len(b)) > numbering.LONGEST:
+            rows[row] = np.nan
+            continue
+        ends_a, ends_b = row_of(words_a, row), row_of(words_b, row)
+        counts = numbering.number(a, ends_a, b, ends_b, s)
+        surface.kernel(a, b, counts, s, t, rows[row, :_SURFACE])
+        facts_kernel.kernel(a, ends_a, b, ends_b, counts, s, f, names, rows[row, _SURFACE:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from configparser import ConfigParser
 from functools import cache
 from itertools import chain
@@ -16,7 +17,7 @@ from gaixie.udfs.text.compiled import entry, inner
 from gaixie.udfs.text.segmenters import jieba_tables
 from gaixie.udfs.text.words import MULTIPLIER, word_key
 
-ANYWHERE = "不没我你您他她它"
+COUNTED_ANYWHERE = "不没我你您他她它"
 """Characters that also count within words: 看不到, 他用. Any other word of one character counts only if
 the segmenter cuts it as a word (都, not 首都), or if it lies between the end of a counted word and the
 end of a word (不会)."""
@@ -123,9 +124,9 @@ PLACES = "市省县区州镇乡村岛河江湖山国"
 """A name of three characters or more that ends so also counts as kept without it: 北京市 in 北京."""
 
 # Bits of a cell of Tables.characters, above those of udfs.text.numerals: the node of a word's first
-# character, LATIN for ASCII letters, FOREIGN and IS_PLACE.
+# character; ASCII letters; FOREIGN_CHARACTERS, PLACES, COUNTED_ANYWHERE.
 ROOT_SHIFT, ROOT_MASK = 12, (1 << 11) - 1
-LATIN, FOREIGN, IS_PLACE = 1 << 23, 1 << 24, 1 << 25
+LATIN, FOREIGN, IS_PLACE, ANYWHERE = 1 << 23, 1 << 24, 1 << 25, 1 << 26
 
 EDGE_BITS = 12
 """The hash table of edges has 2 ** EDGE_BITS cells."""
@@ -133,22 +134,15 @@ NAME_BITS = 18
 
 
 class Tables(NamedTuple):
-    """characters: uint32, by code point. follow: uint64, by node: which characters may go on from
-    it, by their low six bits. edges: uint64 (cells,): node << 21 | code point + 1, or 0; children:
-    int16 (cells,): the node that the edge leads to. word_at: int16, by node: -1, or the word's
-    number; hits: int16, items; first_hit: int32, by word and one more. anywhere: uint8, by node.
-    names: uint32 (1 << NAME_BITS,): high halves of hashes of the names' keys, or 0.
-    """
+    """The words of fact_words.ini as a tree, whose root is 0, and the names."""
 
-    characters: np.ndarray
-    follow: np.ndarray
-    edges: np.ndarray
-    children: np.ndarray
-    word_at: np.ndarray
-    first_hit: np.ndarray
-    hits: np.ndarray
-    anywhere: np.ndarray
-    names: np.ndarray
+    characters: np.ndarray  # uint32, by code point; the last cell is 0
+    edges: np.ndarray  # uint64, (cells,): node << 21 | code point + 1, or 0
+    children: np.ndarray  # int16, (cells,): the node that the edge leads to
+    word_at: np.ndarray  # int16, by node: -1, or the word's number
+    first_hit: np.ndarray  # int32, by word and one more: where its items begin in hits
+    hits: np.ndarray  # int16
+    names: np.ndarray  # uint64, (1 << NAME_BITS,): the names' keys (udfs/text/words.py), or 0
 
 
 @cache
@@ -160,21 +154,6 @@ def tables() -> Tables:
             nodes.setdefault(word[:end], len(nodes))
     if len(nodes) > ROOT_MASK or 2 * len(nodes) > 1 << EDGE_BITS:
         raise OverflowError(f"the words of fact_words.ini need {len(nodes)} nodes: too many")
-    cells = numerals.cells()
-    for character in FOREIGN_CHARACTERS:
-        cells[character] = cells.get(character, 0) | FOREIGN
-    for character in PLACES:
-        cells[character] = cells.get(character, 0) | IS_PLACE
-    for prefix, node in nodes.items():
-        if len(prefix) == 1:
-            cells[prefix] = cells.get(prefix, 0) | node << ROOT_SHIFT
-    for character in map(chr, range(128)):
-        if character.isalpha():
-            cells[character] = cells.get(character, 0) | LATIN
-    characters = np.zeros(max(map(ord, cells)) + 2, np.uint32)  # the last cell stays 0
-    for character, cell in cells.items():
-        characters[ord(character)] = cell
-
     edges = np.zeros(1 << EDGE_BITS, np.uint64)
     children = np.zeros(1 << EDGE_BITS, np.int16)
     for prefix, node in nodes.items():
@@ -184,31 +163,33 @@ def tables() -> Tables:
             while edges[slot]:
                 slot = (slot + 1) % len(edges)
             edges[slot], children[slot] = key, node
-    follow = np.zeros(len(nodes), np.uint64)
-    for prefix in nodes:
-        if len(prefix) > 1:
-            follow[nodes[prefix[:-1]]] |= np.uint64(1 << (ord(prefix[-1]) & 63))
     word_at = np.full(len(nodes), -1, np.int16)
     word_at[[nodes[word] for word in words]] = np.arange(len(words))
     hits = [lexicon()[word] for word in words]
-    anywhere = np.zeros(len(nodes), np.uint8)
-    anywhere[[node for prefix, node in nodes.items() if len(prefix) > 1 or prefix in ANYWHERE]] = 1
-    return Tables(
-        characters,
-        follow,
-        edges,
-        children,
-        word_at,
-        np.cumsum([0, *map(len, hits)], dtype=np.int32),
-        np.concatenate(hits).astype(np.int16),
-        anywhere,
-        _name_table(),
-    )
+    first_hit = np.cumsum([0, *map(len, hits)], dtype=np.int32)
+    of_words = first_hit, np.concatenate(hits).astype(np.int16)
+    return Tables(_characters(nodes), edges, children, word_at, *of_words, _name_table())
+
+
+def _characters(nodes: dict[str, int]) -> np.ndarray:
+    cells = numerals.cells()
+    for bit, characters in (
+        (LATIN, string.ascii_letters),
+        (FOREIGN, FOREIGN_CHARACTERS),
+        (IS_PLACE, PLACES),
+        (ANYWHERE, COUNTED_ANYWHERE),
+    ):
+        for character in characters:
+            cells[character] = cells.get(character, 0) | bit
+    for prefix, node in nodes.items():
+        if len(prefix) == 1:
+            cells[prefix] = cells.get(prefix, 0) | node << ROOT_SHIFT
+    return numerals.table_of(cells)
 
 
 def _name_table() -> np.ndarray:
     texts = from_strings(sorted(names()))
-    table = np.zeros(1 << NAME_BITS, np.uint32)
+    table = np.zeros(1 << NAME_BITS, np.uint64)
     _add_names(texts.values, texts.offsets, table)
     return table
 
@@ -216,19 +197,23 @@ def _name_table() -> np.ndarray:
 @entry
 def _add_names(values, offsets, table):
     for row in range(len(offsets) - 1):
-        slot, mark = name_slot(word_key(values, offsets[row], offsets[row + 1]))
-        while table[slot]:
-            slot = (slot + 1) & (len(table) - 1)
-        table[slot] = mark
+        key = word_key(values, offsets[row], offsets[row + 1])
+        table[place_of_name(key, table)] = key
 
 
 @inner
-def name_slot(key):
-    """Returns a key's cell in Tables.names, and its content there (key: udfs/text/words.py)."""
-    mixed = key * MULTIPLIER
-    mixed = (mixed ^ (mixed >> np.uint64(32))) * MULTIPLIER
-    mark = np.uint32((mixed >> np.uint64(8)) & np.uint64(0xFFFFFFFF)) | np.uint32(1)
-    return np.int64(mixed >> np.uint64(64 - NAME_BITS)), mark
+def first_place(key):
+    """Returns the first cell of Tables.names where a key may be."""
+    return np.int64((key * MULTIPLIER) >> np.uint64(64 - NAME_BITS))
+
+
+@inner
+def place_of_name(key, table):
+    """Returns the cell of Tables.names that has a key, or where it would be."""
+    slot = first_place(key)
+    while table[slot] != 0 and table[slot] != key:
+        slot = (slot + 1) & (len(table) - 1)
+    return slot
 
 
 @inner

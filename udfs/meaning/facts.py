@@ -34,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gaixie.udfs.meaning.fact_tables import (
-    ANYWHERE,
+    COUNTED_ANYWHERE,
     FOREIGN_CHARACTERS,
     FOREIGN_RUN,
     ITEMS,
@@ -147,6 +147,13 @@ def clashes(here: Found, there: Found) -> list[tuple[Fact, Fact]]:
     return pairs
 
 
+def turned(lost: Sequence[Fact], new: Sequence[Fact]) -> list[tuple[Fact, Fact]]:
+    """Returns the lost facts whose opposites are new, each with its opposite."""
+    of_item = {fact.item: fact for fact in new if fact.kind == "opposite"}
+    found = [(fact, of_item.get(opposite(fact.item))) for fact in lost if fact.kind == "opposite"]
+    return [(fact, other) for fact, other in found if other]
+
+
 def opposite(item: int) -> int:
     """Returns the other side of a pair of opposites."""
     return OPPOSITES_FROM + (item - OPPOSITES_FROM ^ 1)
@@ -165,7 +172,7 @@ def _items(text: str, words: Sequence[str]) -> list[Fact]:
         for length in range(min(LONGEST_WORD, len(text) - position), 0, -1):
             word, end = text[position : position + length], position + length
             alone = (position in edges or position == matched) and end in edges
-            if word in lexicon() and (length > 1 or word in ANYWHERE or alone):
+            if word in lexicon() and (length > 1 or word in COUNTED_ANYWHERE or alone):
                 break
         else:
             position += 1

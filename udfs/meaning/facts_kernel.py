@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,21 +22,19 @@ _QUESTIONS, _QUESTIONS_END = fact_tables.KIND_SPAN["question"]
 _ITEMS = len(fact_tables.ITEMS)
 _LINES, _VALUES = fact_tables.LINES, fact_tables.VALUES
 _NUMBER = numerals.NUMERAL | numerals.HALF
-_OF_NOTE = fact_tables.LATIN | _NUMBER | fact_tables.ROOT_MASK << fact_tables.ROOT_SHIFT
 _QUESTION_MARK = ord("?")
 _SEED = np.uint64(0xCBF29CE484222325)
 
 
-class Scratch(
-    namedtuple("Scratch", "edges counts numbers weak latin seen noted cells slots marks places")
-):
-    """Scratch space for the longest sentence of a batch.
+class Scratch(NamedTuple):
+    """Scratch space for the longest sentence of a batch."""
 
-    edges: uint8, by character and one more: 1 where a word begins or ends. counts: int16, (2,
-    items). numbers: float64 (2, numbers, 3): value, dimension and amount; weak: uint8 (2, numbers).
-    latin: uint64, (2, words). seen: uint8, by letter id, 0 between calls. noted: int32, and cells:
-    uint32, by character. slots: int64, marks: uint32, places: int32, (2, words): see _find_names.
-    """
+    edges: np.ndarray  # uint8, by character and one more: 1 where a word begins or ends
+    items: np.ndarray  # int16, (2, items)
+    numbers: np.ndarray  # float64, (2, numbers, 3): value, dimension and amount
+    weak: np.ndarray  # uint8, (2, numbers)
+    latin: np.ndarray  # uint64, (2, words)
+    seen: np.ndarray  # uint8, by letter id, 0 between calls
 
 
 def scratch(longest: int) -> Scratch:
@@ -48,11 +46,6 @@ def scratch(longest: int) -> Scratch:
         np.empty((2, longest + 1), np.uint8),
         np.empty((2, longest + 1), np.uint64),
         np.zeros(2 * longest + 2, np.uint8),
-        np.empty(longest + 1, np.int32),
-        np.empty(longest + 1, np.uint32),
-        np.empty((2, longest + 1), np.int64),
-        np.empty((2, longest + 1), np.uint32),
-        np.empty((2, longest + 1), np.int32),
     )
 
 
@@ -61,30 +54,21 @@ def kernel(a, ends_a, b, ends_b, counts, s, f, t, row):
     """Fills row for the pair that s numbers. counts: the result of numbering.number."""
     n, m, _, words_a, words_b, _ = counts
     letters_a, letters_b = s.letters[:n], s.letters[n : n + m]
-    tree = (t.follow, t.edges, t.children, t.word_at, t.first_hit, t.hits, t.anywhere)
-    items_a, items_b = f.counts[0], f.counts[1]
-    items_a[:] = 0
-    items_b[:] = 0
-    names_a = _find_names(0, words_a, s, s.words_of_b, t.names, f.slots[0], f.marks[0], f.places[0])
-    names_b = _find_names(
-        words_a, words_a + words_b, s, s.words_of_a, t.names, f.slots[1], f.marks[1], f.places[1]
+    items_a, items_b = f.items[0], f.items[1]
+    for k in range(words_a + words_b):  # read below, once they arrive
+        fetch(t.names, fact_tables.first_place(s.keys[s.words[k] + 1]))
+    numbers_a, latin_a, foreign_a = _read(
+        a, ends_a, t, f.edges, items_a, f.numbers[0], f.weak[0], f.latin[0]
     )
-    noted_a, foreign_a = _note(a, t.characters, f.noted, f.cells)
-    noted = (f.noted[:noted_a], f.cells)
-    numbers_a, latin_a = _read(
-        a, ends_a, noted, t.characters, tree, f.edges, items_a, f.numbers[0], f.weak[0], f.latin[0]
-    )
-    noted_b, foreign_b = _note(b, t.characters, f.noted, f.cells)
-    noted = (f.noted[:noted_b], f.cells)
-    numbers_b, latin_b = _read(
-        b, ends_b, noted, t.characters, tree, f.edges, items_b, f.numbers[1], f.weak[1], f.latin[1]
+    numbers_b, latin_b, foreign_b = _read(
+        b, ends_b, t, f.edges, items_b, f.numbers[1], f.weak[1], f.latin[1]
     )
     found_a, found_b = f.numbers[0, :numbers_a], f.numbers[1, :numbers_b]
     row[NUMBERS_LOST] = _missed_numbers(found_a, f.weak[0], found_b, f.edges)
     row[NUMBERS_NEW] = _missed_numbers(found_b, f.weak[1], found_a, f.edges)
     row[LATIN_LOST], row[LATIN_NEW] = _missed_latin(f.latin[0, :latin_a], f.latin[1, :latin_b])
-    row[NAMES_LOST] = _missed_names(names_a, s, letters_b, t, f.slots[0], f.marks[0], f.places[0])
-    row[NAMES_NEW] = _missed_names(names_b, s, letters_a, t, f.slots[1], f.marks[1], f.places[1])
+    row[NAMES_LOST] = _missed_names(0, words_a, s, s.words_of_b, letters_b, t)
+    row[NAMES_NEW] = _missed_names(words_a, words_a + words_b, s, s.words_of_a, letters_a, t)
     row[FOREIGN_LOST] = row[FOREIGN_NEW] = 0
     if foreign_a >= fact_tables.FOREIGN_RUN:
         row[FOREIGN_LOST] = _missed_foreign(a, t.characters, s.before_a, letters_a, s.of_b, f.seen)
@@ -103,40 +87,25 @@ def kernel(a, ends_a, b, ends_b, counts, s, f, t, row):
 
 
 @inner
-def _note(text, characters, noted, cells):
-    """Notes the characters that may begin a number, a Latin word or an item, and their cells.
-
-    Returns their number, and the longest run of foreign characters.
-    """
-    count = run = longest = 0
-    for i in range(len(text)):
-        cell = np.int64(characters[min(np.int64(text[i]), len(characters) - 1)])
-        noted[count] = i
-        cells[count] = cell
-        count += (cell & _OF_NOTE) != 0
-        run = run + 1 if cell & fact_tables.FOREIGN else 0
-        longest = max(longest, run)
-    return count, longest
-
-
-@inner
-def _read(text, ends, noted, characters, tree, edges, items, found, weak, latin):
-    """Finds numbers, Latin words and items; returns how many of the first two."""
-    follow, tree_edges, children, word_at, first_hit, hits, anywhere = tree
+def _read(text, ends, t, edges, items, found, weak, latin):
+    """Finds numbers, Latin words and items; returns how many of the first two, and the longest run
+    of foreign characters."""
     n = len(text)
     edges[: n + 1] = 0
     edges[0] = 1
     for k in range(len(ends)):
         edges[ends[k]] = 1
-    numbers = words = 0
+    items[:] = 0
+    numbers = words = run = longest = 0
     busy = matched = 0  # behind the last number or Latin word; behind the last item
-    places, cells = noted
-    for k in range(len(places)):
-        i, cell = np.int64(places[k]), np.int64(cells[k])
+    for i in range(n):
+        cell = numerals.cell_at(text, i, t.characters)
+        run = run + 1 if cell & fact_tables.FOREIGN else 0
+        longest = max(longest, run)
         if i >= busy:
             if cell & fact_tables.LATIN:
                 key, busy = _SEED, i
-                while numerals.cell_at(text, busy, characters) & (
+                while numerals.cell_at(text, busy, t.characters) & (
                     fact_tables.LATIN | numerals.ARABIC
                 ):
                     code = np.uint64(text[busy])
@@ -147,7 +116,7 @@ def _read(text, ends, noted, characters, tree, edges, items, found, weak, latin)
                 latin[words] = key
                 words += 1
             elif cell & _NUMBER:
-                number = numerals.kernel(text, i, characters, edges)
+                number = numerals.kernel(text, i, t.characters, edges)
                 weak[numbers], busy = number[1], number[2]
                 found[numbers, 0], found[numbers, 1] = number[0], number[3]
                 found[numbers, 2] = number[4]
@@ -157,28 +126,28 @@ def _read(text, ends, noted, characters, tree, edges, items, found, weak, latin)
             continue
         alone = (edges[i] or (i == matched)) and edges[i + 1]
         word, end = -1, i + 1
-        if alone or anywhere[node]:
-            word = np.int64(word_at[node])
+        if alone or cell & fact_tables.ANYWHERE:
+            word = np.int64(t.word_at[node])
         position = i + 1
-        while position < n and (follow[node] >> np.uint64(text[position] & 63)) & np.uint64(1):
-            node = fact_tables.step(node, text[position], tree_edges, children)
+        while position < n:
+            node = fact_tables.step(node, text[position], t.edges, t.children)
             if node == 0:
                 break
             position += 1
-            if word_at[node] >= 0:
-                word, end = np.int64(word_at[node]), position
+            if t.word_at[node] >= 0:
+                word, end = np.int64(t.word_at[node]), position
         if word < 0:
             continue
         matched = end
-        first, last = first_hit[word], first_hit[word + 1]
-        if first < last and hits[first] == fact_tables.NEGATION and end - i <= 2:
+        first, last = t.first_hit[word], t.first_hit[word + 1]
+        if first < last and t.hits[first] == fact_tables.NEGATION and end - i <= 2:
             asks = end == n or text[end] == _QUESTION_MARK
             if asks or (end == i + 1 and i > 0 and text[end] == text[i - 1]):
                 items[fact_tables.YES_NO] += 1
                 continue
-        for hit in hits[first:last]:
+        for hit in t.hits[first:last]:
             items[hit] += 1
-    return numbers, words
+    return numbers, words, longest
 
 
 @inner
@@ -214,40 +183,20 @@ def _missed_latin(words, others):
 
 
 @inner
-def _find_names(start, stop, s, words_of_other, names, slots, marks, places):
-    """Finds the words from start to stop that the other side lacks, and their cells in names.
-
-    Returns how many. The cells are only prefetched here; they are read later, once they arrive.
-    """
-    count = 0
-    for k in range(start, stop):
-        word = s.words[k]
-        slots[count], marks[count] = fact_tables.name_slot(s.keys[word + 1])
-        places[count] = k
-        fetch(names, slots[count])
-        count += (words_of_other[word] == 0) & (s.begins[k + 1] - s.begins[k] > 1)
-    return count
-
-
-@inner
-def _missed_names(count, s, others, t, slots, marks, places):
-    """Counts the words of _find_names that are names and not among the other side's letters."""
-    matched = 0
-    for k in range(count):
-        slot, mark = slots[k], marks[k]
-        cell = t.names[slot]
-        while (cell != 0) & (cell != mark):
-            slot = (slot + 1) & (len(t.names) - 1)
-            cell = t.names[slot]
-        places[matched] = places[k]
-        matched += cell == mark
+def _missed_names(start, stop, s, words_of_other, others, t):
+    """Counts the words from start to stop that are names, and neither words nor among the letters
+    of the other side."""
     missed = 0
-    for k in range(matched):
-        begin, end = s.begins[places[k]], s.begins[places[k] + 1]
-        code = min(np.int64(s.codes[s.letters[end - 1]]), len(t.characters) - 1)
-        if end - begin > 2 and t.characters[code] & fact_tables.IS_PLACE:
-            end -= 1
-        missed += not _contains(others, s.letters[begin:end])
+    for k in range(start, stop):
+        begin, end = s.begins[k], s.begins[k + 1]
+        key = s.keys[s.words[k] + 1]
+        if words_of_other[s.words[k]] or end - begin < 2:
+            continue
+        if t.names[fact_tables.place_of_name(key, t.names)] == key:
+            code = min(np.int64(s.codes[s.letters[end - 1]]), len(t.characters) - 1)
+            if end - begin > 2 and t.characters[code] & fact_tables.IS_PLACE:
+                end -= 1
+            missed += not _contains(others, s.letters[begin:end])
     return missed
 
 

@@ -42,7 +42,6 @@ over nothing is NaN.
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,7 +49,7 @@ import numpy as np
 
 from gaixie.udfs.meaning import language_model_columns as columns
 from gaixie.udfs.meaning import language_model_kernel as kernels
-from gaixie.udfs.meaning.array_folder import read_arrays
+from gaixie.udfs.meaning.array_folder import digest_of, read_arrays
 from gaixie.udfs.meaning.language_model_kernel import Positions, Tables
 from gaixie.udfs.text.code_points import CodePoints, from_strings
 from gaixie.udfs.text.compiled import frozen
@@ -98,12 +97,8 @@ class LanguageModel(NamedTuple):
 
 
 def digest(*arrays: np.ndarray) -> str:
-    """Returns ten hexadecimal digits of SHA-256 over the arrays of Tables and their shapes."""
-    checksum = hashlib.sha256()
-    for name, array in zip(Tables._fields, arrays, strict=True):
-        checksum.update(f"{name} {array.dtype} {array.shape}\n".encode())
-        checksum.update(np.ascontiguousarray(array).data)
-    return checksum.hexdigest()[:10]
+    """Returns the digest of the arrays of Tables."""
+    return digest_of(Tables(*arrays)._asdict(), "{name} {array.dtype} {array.shape}\n")
 
 
 def features(a: CodePoints, b: CodePoints, model: LanguageModel) -> np.ndarray:

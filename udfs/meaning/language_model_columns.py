@@ -33,11 +33,11 @@ JOINTS, JOINT_MEAN, JOINT_GAIN, JOINT_WORST, JOINT_LOSS, JOINT_WEAK = range(15, 
 JOINT_WORST_3, JOINT_WORST_5, JOINT_MEAN_5, NEW_MEAN, TOTAL = range(21, 26)
 
 
-class Room(namedtuple("Room", "positions joints heads chain at p g near wide")):
+class Room(namedtuple("Room", "positions joints heads chain at padded near wide")):
     """positions: room for those of AT_ONCE, and of the longest pair.
 
     joints: uint8, (positions,). heads: int32, (HEADS,), all -1 between pairs. chain: int32,
-    (positions,). at: int32, (positions,): which are joints. p, g, near, wide: float64, (EDGE +
+    (positions,). at: int32, (positions,): which are joints. padded, near, wide: float64, (EDGE +
     positions + EDGE,): of one sentence.
     """
 
@@ -50,7 +50,7 @@ def room(longest: int, order: int) -> Room:
         np.empty(count, np.uint8),
         np.full(HEADS, -1, np.int32),
         *np.empty((2, count), np.int32),
-        *np.empty((4, longest + 2 * EDGE + 1)),
+        *np.empty((3, longest + 2 * EDGE + 1)),
     )
 
 
@@ -127,13 +127,11 @@ def fill_side(start, joints, room, out):
     log_p, gains, matched = at.log_p[start:last], at.gains[start:last], at.matched[start:last]
     _totals(log_p, gains, matched, out)
     out[END] = log_p[count - 1]
-    p, g = room.p[: count + 2 * EDGE], room.g[: count + 2 * EDGE]
-    _widen(log_p, p)
-    _widen(gains, g)
-    _sum_stretches(p, room.near, room.wide)
+    padded = room.padded[: count + 2 * EDGE]
+    _sum_stretches(log_p, padded, room.near, room.wide)
     out[WORST_3] = _lowest(room.near, count, 1) / min(count, 3)
     out[WORST_5] = _lowest(room.wide, count, 2) / min(count, 5)
-    _sum_stretches(g, room.near, room.wide)
+    _sum_stretches(gains, padded, room.near, room.wide)
     out[WORST_GAIN_3] = _lowest(room.near, count, 1) / min(count, 3)
     out[WORST_GAIN_5] = _lowest(room.wide, count, 2) / min(count, 5)
     _at_joints(log_p, gains, matched, joints, room, out)
@@ -209,24 +207,19 @@ def _at_joints(log_p, gains, matched, joints, room, out):
 
 
 @inner
-def _widen(values, wide):
-    """Copies values to wide, with EDGE zeros on either side."""
+def _sum_stretches(values, padded, near, wide):
+    """Sums three and five consecutive values, at the middle one. padded: scratch, the values with
+    EDGE zeros on either side."""
     count = len(values)
-    wide[:EDGE] = 0
-    wide[EDGE + count :] = 0
-    inside = wide[EDGE:]
+    padded[:EDGE] = 0
+    padded[EDGE + count :] = 0
     for i in range(count):
-        inside[i] = values[i]
-
-
-@inner
-def _sum_stretches(values, near, wide):
-    """Sums three and five consecutive values, at the middle one. values: as _widen leaves them."""
-    second, third, fourth, fifth = values[1:], values[2:], values[3:], values[4:]
+        padded[EDGE + i] = values[i]
+    second, third, fourth, fifth = padded[1:], padded[2:], padded[3:], padded[4:]
     for i in range(len(fifth)):
         three = second[i] + third[i] + fourth[i]
         near[i] = three
-        wide[i] = values[i] + three + fifth[i]
+        wide[i] = padded[i] + three + fifth[i]
 
 
 @inner

@@ -86,7 +86,7 @@ def scratch(longest: int) -> Numbers:
     """Allocates scratch space for sentences of up to longest characters."""
     pair = 2 * longest + 2
     cells = 1 << (4 * longest + 16).bit_length()
-    arrays: list[np.ndarray] = [
+    return Numbers(
         classes(),
         np.zeros(len(classes()), np.uint16),  # untouched memory costs nothing
         np.empty(pair, np.int32),
@@ -97,8 +97,7 @@ def scratch(longest: int) -> Numbers:
         np.empty(pair, np.uint64),
         np.empty(pair, np.int32),
         np.zeros(cells, np.int32),
-    ]
-    return Numbers(*arrays)
+    )
 
 
 @inlined
@@ -109,17 +108,15 @@ def number(a, ends_a, b, ends_b, s):
     """
     s.of_a[: len(a) + len(b)] = 0
     s.of_b[: len(a) + len(b)] = 0
-    state = (s.classes, s.ids, s.letters, s.codes, s.kinds)
-    n, known = _letters(a, state, s.before_a, s.marks_a, 0, 0, s.of_a)
-    end, known = _letters(b, state, s.before_b, s.marks_b, n, known, s.of_b)
+    n, known = _letters(a, s, s.before_a, s.marks_a, 0, 0, s.of_a)
+    end, known = _letters(b, s, s.before_b, s.marks_b, n, known, s.of_b)
     for k in range(known):
         s.ids[s.codes[k]] = 0
 
     s.words_of_a[: len(ends_a) + len(ends_b)] = 0
     s.words_of_b[: len(ends_a) + len(ends_b)] = 0
-    state = (s.words, s.begins, s.firsts, s.lasts, s.keys, s.slots, s.cells)
-    count_a, known_words = _words(a, ends_a, state, s.before_a, 0, 0, 0, s.words_of_a)
-    count, known_words = _words(b, ends_b, state, s.before_b, n, count_a, known_words, s.words_of_b)
+    count_a, known_words = _words(a, ends_a, s, s.before_a, 0, 0, 0, s.words_of_a)
+    count, known_words = _words(b, ends_b, s, s.before_b, n, count_a, known_words, s.words_of_b)
     s.begins[count] = end
     for k in range(known_words):
         s.cells[s.slots[k]] = 0
@@ -131,24 +128,23 @@ def number(a, ends_a, b, ends_b, s):
 
 
 @inner
-def _letters(text, state, before, marks, count, known, here):
+def _letters(text, s, before, marks, count, known, here):
     """Appends a text's letters at letters[count:]; returns the new count and the ids given."""
-    class_of, ids, letters, codes, kinds = state
     first = count
     for k in range(len(text)):
         before[k] = count - first
-        code = min(np.int64(text[k]), len(class_of) - 1)
-        kind = class_of[code]
+        code = min(np.int64(text[k]), len(s.classes) - 1)
+        kind = s.classes[code]
         if kind & LETTER:
-            letter = np.int64(ids[code])
+            letter = np.int64(s.ids[code])
             fresh = letter == 0
             letter = known if fresh else letter - 1
             known += fresh
-            ids[code] = letter + 1
-            codes[letter] = code
-            kinds[letter] = kind
+            s.ids[code] = letter + 1
+            s.codes[letter] = code
+            s.kinds[letter] = kind
             here[letter] += 1
-            letters[count] = letter
+            s.letters[count] = letter
             count += 1
         else:
             marks[k - (count - first)] = k
@@ -157,31 +153,30 @@ def _letters(text, state, before, marks, count, known, here):
 
 
 @inner
-def _words(text, ends, state, before, first_letter, count, known, here):
+def _words(text, ends, s, before, first_letter, count, known, here):
     """Appends a text's words at words[count:]; returns the new count and the ids given."""
-    words, begins, firsts, lasts, keys, slots, cells = state
-    mask = len(cells) - 1
+    mask = len(s.cells) - 1
     begin = np.int64(0)
     for k in range(len(ends)):
         end = np.int64(ends[k])
         if before[begin] < before[end]:
             key = word_key(text, begin, end)
             slot = np.int64((key * MULTIPLIER) >> _HIGH) & mask
-            word = np.int64(cells[slot])
-            while (word != 0) & (keys[word] != key):
+            word = np.int64(s.cells[slot])
+            while (word != 0) & (s.keys[word] != key):
                 slot = (slot + 1) & mask
-                word = np.int64(cells[slot])
+                word = np.int64(s.cells[slot])
             fresh = word == 0
             word = known if fresh else word - 1
             known += fresh
-            cells[slot] = word + 1
-            keys[word + 1] = key
-            slots[word] = slot
-            begins[count] = first_letter + before[begin]
-            firsts[word] = begins[count]  # any occurrence will do
-            lasts[word] = first_letter + before[end] - 1
+            s.cells[slot] = word + 1
+            s.keys[word + 1] = key
+            s.slots[word] = slot
+            s.begins[count] = first_letter + before[begin]
+            s.firsts[word] = s.begins[count]  # any occurrence will do
+            s.lasts[word] = first_letter + before[end] - 1
             here[word] += 1
-            words[count] = word
+            s.words[count] = word
             count += 1
         begin = end
     return count, known

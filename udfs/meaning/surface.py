@@ -84,52 +84,40 @@ NAMES = (
 KINDS_OF_BRACKETS = len(numbering.BRACKETS) // 2 + 2
 """Kinds of brackets; 0 is none, and the last is the straight quote."""
 
-CHARS, WORDS, RUNS, REPEATED, LONG, ORDER, GAPS, CLAUSES, STRETCHES, MARKS = map(
-    NAMES.index,
-    (
-        *("chars_kept", "words_kept", "char_runs", "words_repeated", "long_kept"),
-        *("words_inverted", "gaps", "clauses_added", "stretch_new", "end_changed"),
-    ),
-)
-"""Where the groups of columns begin."""
+CHARS, WORDS, RUNS, REPEATED, LONG, ORDER, GAPS = 0, 7, 14, 16, 17, 23, 28
+CLAUSES, STRETCHES, MARKS = 34, 39, 43
+"""Where the groups of columns begin in NAMES."""
 _LOST, _NEW = 1, 2
 
 
 class Scratch(
     namedtuple(
         "Scratch",
-        "masks history vectors partner_x partner_y flags spread sums heads chain left right "
-        "spans best match brackets",
+        "masks history vectors partner_x partner_y flags heads chain left right spans brackets",
     )
 ):
     """Scratch space for the longest sentence of a batch.
 
     masks, history, vectors, partner_x and partner_y: see alignment.scan and alignment.align. flags:
-    uint8, and spread: uint64, by letter id, 0 between calls. sums: uint64, by letter. heads: int32,
-    by word id, -1 between calls. chain, left, right: int32, by letter. spans: int32, (4, clauses).
-    best: float64, match: int32, by lane. brackets: int32, by kind.
+    uint8, by letter id, 0 between calls. heads: int32, by word id, -1 between calls. chain, left,
+    right: int32, by letter. spans: int32, (4, clauses). brackets: int32, by kind.
     """
 
 
 def scratch(longest: int) -> Scratch:
     """Allocates scratch space for sentences of up to longest characters."""
     pair, blocks = 2 * longest + 1, longest // 64 + 1
-    arrays: list[np.ndarray] = [
+    return Scratch(
         np.zeros(pair * blocks, np.uint64),
         np.empty((longest + 1) * blocks, np.uint64),
         np.empty(6 * blocks, np.uint64),
         *np.empty((2, longest + 1), np.int32),
         np.zeros(pair, np.uint8),
-        np.zeros(pair, np.uint64),
-        np.empty(longest + 1, np.uint64),
         np.full(pair, -1, np.int32),
         *np.empty((3, longest + 4), np.int32),
         np.empty((4, longest // 2 + 2), np.int32),
-        np.empty(surface_order.LANES),
-        np.empty(surface_order.LANES, np.int32),
         np.zeros(KINDS_OF_BRACKETS, np.int32),
-    ]
-    return Scratch(*arrays)
+    )
 
 
 @inlined
@@ -158,12 +146,8 @@ def kernel(a, b, counts, s, t, row):
     surface_order.order(x_words, y_words, shared, t.heads, t.chain, t.right, row[ORDER:GAPS])
     surface_order.gaps(words_a, words_b, begins, t.partner_x, t.partner_y, row[GAPS:CLAUSES])
     row[GAPS + 4] = shared - lcs
-    row[GAPS + 5] = 0
-    if shared - lcs > 1:
-        chains = (t.heads, t.chain)
-        row[GAPS + 5] = surface_order.exchanged(
-            x_words, y_words, t.partner_x, t.partner_y, chains, t.left, t.right
-        )
+    partners, chains = (t.partner_x, t.partner_y), (t.heads, t.chain)
+    row[GAPS + 5] = surface_order.exchanged(x_words, y_words, partners, chains, t.left, t.right)
 
     starts_a, ends_a, starts_b, ends_b = t.spans[0], t.spans[1], t.spans[2], t.spans[3]
     marks_a, marks_b = s.marks_a[: len(a) - n], s.marks_b[: len(b) - m]
@@ -171,9 +155,7 @@ def kernel(a, b, counts, s, t, row):
     count_b = surface_order.letter_spans(b, marks_b, s.before_b, starts_b, ends_b)
     row[CLAUSES] = count_b - count_a
     spans = (starts_a[:count_a], ends_a, starts_b[:count_b], ends_b)
-    surface_order.match_clauses(
-        x, y, spans, t.spread, t.sums, t.best, t.match, t.right, row[CLAUSES:STRETCHES]
-    )
+    surface_order.match_clauses(x, y, spans, t.flags, t.right, row[CLAUSES:STRETCHES])
     row[STRETCHES + 1] = _stretch(x, s.of_b, t.left)
     row[CLAUSES + 3] = surface_order.least_known(starts_a[:count_a], ends_a, t.left)
     row[STRETCHES] = _stretch(y, s.of_a, t.left)
@@ -226,37 +208,30 @@ def _unit(x, y, shared, masks, history, vectors, row):
 
 @inner
 def _choice(known, known_words, words, letters, of_a, of_b, flags, row):
-    """Fills words_repeated to whole_new. Most words have at most two letters: first and last."""
+    """Fills words_repeated to whole_new."""
     words_of_a, words_of_b, firsts, lasts = words
     repeated = long_shared = long_a = long_b = lost = new = 0
     for word in range(known_words):
         in_a, in_b = np.int64(words_of_a[word]), np.int64(words_of_b[word])
-        begin, last = firsts[word], lasts[word]
         repeated += max(0, in_b - max(in_a, 1))
-        is_long = last > begin
+        is_long = lasts[word] > firsts[word]
         long_shared += min(in_a, in_b) * is_long
         long_a += in_a * is_long
         long_b += in_b * is_long
         lost += max(0, in_a - in_b)
         new += max(0, in_b - in_a)
-        flag = np.uint8((in_a > in_b) * _LOST + (in_a < in_b) * _NEW)
-        flags[letters[begin]] |= flag
-        flags[letters[last]] |= flag
-        for k in range(begin + 1, last):
-            flags[letters[k]] |= flag
+        for k in range(firsts[word], lasts[word] + 1):
+            flags[letters[k]] |= np.uint8((in_a > in_b) * _LOST + (in_a < in_b) * _NEW)
     half_lost = half_new = whole_lost = whole_new = 0
     for word in range(known_words):
         more = np.int64(words_of_a[word]) - np.int64(words_of_b[word])
-        begin, last = firsts[word], lasts[word]
-        flag = flags[letters[begin]] | flags[letters[last]]
-        seen_a = of_a[letters[begin]] + of_a[letters[last]]
-        seen_b = of_b[letters[begin]] + of_b[letters[last]]
-        for k in range(begin + 1, last):
+        is_long = lasts[word] > firsts[word]
+        gone, come = max(more, 0), max(-more, 0)
+        flag, seen_a, seen_b = np.uint8(0), 0, 0
+        for k in range(firsts[word], lasts[word] + 1):
             flag |= flags[letters[k]]
             seen_a += of_a[letters[k]]
             seen_b += of_b[letters[k]]
-        is_long = last > begin
-        gone, come = max(more, 0), max(-more, 0)
         half_lost += gone * ((flag & _NEW) != 0)
         half_new += come * ((flag & _LOST) != 0)
         whole_lost += gone * (is_long & (seen_b == 0))

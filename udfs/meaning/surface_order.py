@@ -10,9 +10,6 @@ from gaixie.udfs.text.compiled import inner
 MATCHED_CLAUSE = 0.3
 """Clauses with a similarity above this are matched."""
 
-LANES, _LANE = 4, 16
-"""Clauses that one sum counts, and the bits for each, which hold numbering.LONGEST."""
-
 
 @inner
 def ratio(part, whole):
@@ -90,9 +87,9 @@ def gaps(n, m, begins, partner_x, partner_y, row):
 
 
 @inner
-def exchanged(x, y, partner_x, partner_y, chains, left, right):
+def exchanged(x, y, partners, chains, left, right):
     """Counts pairs of words that took each other's gap, by the partners that gaps leaves."""
-    heads, chain = chains
+    (partner_x, partner_y), (heads, chain) = partners, chains
     for k in range(len(y) - 1, -1, -1):
         if partner_y[k] < 0:
             chain[k] = heads[y[k]]
@@ -139,40 +136,25 @@ def least_known(starts, ends, before):
 
 
 @inner
-def match_clauses(x, y, spans, spread, sums, best, match, right, row):
-    """Fills clauses_inverted and clause_worst, for LANES clauses of x at a time.
-
-    spread[letter] has a 1 in the lane of each clause with that letter. sums holds its running sums
-    over the letters of y, so the difference of two sums is what a clause of y shares with them.
-    """
+def match_clauses(x, y, spans, flags, right, row):
+    """Fills clauses_inverted and clause_worst. flags: by letter id, 0 between calls."""
     starts_x, ends_x, starts_y, ends_y = spans
     worst, matched = np.nan, 0
-    for first in range(0, len(starts_x), LANES):
-        lanes = min(LANES, len(starts_x) - first)
-        for lane in range(lanes):
-            best[lane], match[lane] = 0.0, 0
-            bit = np.uint64(1) << np.uint64(_LANE * lane)
-            for k in range(starts_x[first + lane], ends_x[first + lane]):
-                spread[x[k]] |= bit
-        total = np.uint64(0)
-        for k in range(len(y)):
-            sums[k] = total
-            total += spread[y[k]]
-        sums[len(y)] = total
+    for p in range(len(starts_x)):
+        for k in range(starts_x[p], ends_x[p]):
+            flags[x[k]] = 1
+        best, match = 0.0, 0
         for q in range(len(starts_y)):
-            total = sums[ends_y[q]] - sums[starts_y[q]]
-            size = ends_y[q] - starts_y[q]
-            for lane in range(lanes):
-                here = np.int64(total >> np.uint64(_LANE * lane)) & ((1 << _LANE) - 1)
-                share = here / max(size, ends_x[first + lane] - starts_x[first + lane])
-                better = share > best[lane]
-                best[lane] = share if better else best[lane]
-                match[lane] = q if better else match[lane]
-        for lane in range(lanes):
-            worst = worst if worst <= best[lane] else best[lane]
-            right[matched] = match[lane]
-            matched += best[lane] > MATCHED_CLAUSE
-        for k in range(starts_x[first], ends_x[first + lanes - 1]):
-            spread[x[k]] = 0
+            shared = 0
+            for k in range(starts_y[q], ends_y[q]):
+                shared += flags[y[k]]
+            share = shared / max(ends_y[q] - starts_y[q], ends_x[p] - starts_x[p])
+            if share > best:
+                best, match = share, q
+        for k in range(starts_x[p], ends_x[p]):
+            flags[x[k]] = 0
+        worst = worst if worst <= best else best
+        right[matched] = match
+        matched += best > MATCHED_CLAUSE
     row[1] = inverted(right, matched)
     row[2] = worst

@@ -17,7 +17,6 @@ the cosine of the mean vectors of the words without an equal.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gaixie.udfs.meaning import vectors_kernel as kernels
-from gaixie.udfs.meaning.array_folder import read_arrays, write_arrays
+from gaixie.udfs.meaning.array_folder import digest_of, read_arrays, write_arrays
 from gaixie.udfs.text.code_points import CodePoints, Words
 from gaixie.udfs.text.compiled import frozen
 from gaixie.udfs.text.words import alphanumeric
@@ -82,12 +81,7 @@ class VectorTable(NamedTuple):
 
 
 def _digest(*arrays: np.ndarray) -> str:
-    """Returns ten hexadecimal digits of SHA-256 over the arrays."""
-    checksum = hashlib.sha256()
-    for array in arrays:
-        checksum.update(f"{array.dtype}{array.shape}".encode())
-        checksum.update(np.ascontiguousarray(array).data)
-    return checksum.hexdigest()[:10]
+    return digest_of(Tables(*arrays)._asdict(), "{array.dtype}{array.shape}")
 
 
 def write_table(
@@ -103,13 +97,7 @@ def write_table(
         first.setdefault("".join(c.lower() if "A" <= c <= "Z" else c for c in word), row)
     kept = np.array(list(first.values()))
     unit = vectors[kept] / np.linalg.norm(vectors[kept], axis=1, keepdims=True)
-    hashes = np.array(
-        [
-            kernels.word_hash(np.array(list(map(ord, word)), np.uint32), 0, len(word))
-            for word in first
-        ],
-        np.uint64,
-    )
+    hashes = np.array([_hash(word) for word in first], np.uint64)
     cells = np.zeros(1 << (int(1.5 * len(kept)).bit_length()), np.uint64)
     kernels.insert_rows(cells, hashes)
     tables = Tables(
@@ -117,50 +105,30 @@ def write_table(
         np.clip(np.rint(unit * kernels.UNIT), -127, 127).astype(np.int8),
         np.append(weights[kept], weights[-1]).astype(np.float32),
     )
-    manifest = {
-        "format": FORMAT,
-        "version": VERSION,
-        "digest": _digest(*tables),
-        "words": len(kept),
-        "dimensions": int(vectors.shape[1]),
-        **card,
-    }
-    write_arrays(folder / MANIFEST, tables._asdict(), manifest)
-    return VectorTable(tables, manifest["digest"])
+    digest, size = _digest(*tables), {"words": len(kept), "dimensions": int(vectors.shape[1])}
+    card = {"format": FORMAT, "version": VERSION, "digest": digest, **size, **card}
+    write_arrays(folder / MANIFEST, tables._asdict(), card)
+    return VectorTable(tables, digest)
+
+
+Losses = tuple[np.ndarray, np.ndarray]
+NO_LOSSES: Losses = (np.empty(0, np.float32), np.empty(0, np.float32))
 
 
 def features(
-    a: CodePoints, b: CodePoints, words_a: Words, words_b: Words, table: VectorTable
-) -> np.ndarray:
-    """Returns the columns of normalised, segmented pairs: float32, shape (rows, len(NAMES)).
-
-    NaN if a side has no content word, or if a value is not defined.
-    """
-    nothing = np.empty(0, np.float32), np.empty(0, np.float32)
-    return _fill(a, b, words_a, words_b, table, nothing)
-
-
-def losses(
-    a: CodePoints, b: CodePoints, words_a: Words, words_b: Words, table: VectorTable
-) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """Returns what features returns, and the loss of each word of the sentences.
-
-    The losses of a side: float32, one cell for each character. The first character of a content
-    word has weight × (1 - cosine) if the word weighs over 0.5 and has no partner of cosine 0.5; all
-    other cells are 0.
-    """
-    found = np.zeros(len(a.values), np.float32), np.zeros(len(b.values), np.float32)
-    return _fill(a, b, words_a, words_b, table, found), found
-
-
-def _fill(
     a: CodePoints,
     b: CodePoints,
     words_a: Words,
     words_b: Words,
     table: VectorTable,
-    losses: tuple[np.ndarray, np.ndarray],
+    losses: Losses = NO_LOSSES,
 ) -> np.ndarray:
+    """Returns the columns of normalised, segmented pairs: float32, shape (rows, len(NAMES)).
+
+    NaN if a side has no content word, or if a value is not defined. losses: for each side float32
+    zeros, one cell for each character; the first one of a content word gets weight × (1 - cosine)
+    if the word weighs over 0.5 and has no partner of cosine 0.5.
+    """
     rows = np.empty((len(a.offsets) - 1, len(NAMES)), np.float32)
     n, m = (int(np.diff(words.offsets).max(initial=1)) for words in (words_a, words_b))
     room = kernels.room(n, m, table.tables.vectors.shape[1])
@@ -191,6 +159,9 @@ def vector_of(word: str, table: VectorTable) -> np.ndarray:
 
 def find_row(word: str, table: VectorTable) -> int:
     """Returns the row of a word, or the number of rows if it has none."""
+    return kernels.find_row(table.tables.cells, _hash(word), len(table.tables.vectors))
+
+
+def _hash(word: str) -> np.uint64:
     text = np.array(list(map(ord, word)), np.uint32)
-    value = np.uint64(kernels.word_hash(text, 0, len(text)))
-    return kernels.find_row(table.tables.cells, value, len(table.tables.vectors))
+    return np.uint64(kernels.word_hash(text, 0, len(text)))

@@ -40,26 +40,20 @@ class Side(namedtuple("Side", "hashes rows begins ends best match same left vect
 
 
 class Room(NamedTuple):
-    """Scratch space. cosines: float32, (words, words) of those left; sums: int32, (dimensions,)."""
+    """Scratch space."""
 
     a: Side
     b: Side
-    cosines: np.ndarray
-    sums: np.ndarray
+    cosines: np.ndarray  # float32, (words, words): of the words left
+    sums: np.ndarray  # int32, (dimensions,)
 
 
 def room(words_a: int, words_b: int, dimensions: int) -> Room:
     """Allocates scratch space for sentences of up to so many words."""
+    kinds = ("u8", "i8", "i4", "i4", "f4", "i4", "u1", "i4")
     a, b = (
         Side(
-            np.empty(words, np.uint64),
-            np.empty(words, np.int64),
-            np.empty(words, np.int32),
-            np.empty(words, np.int32),
-            np.empty(words, np.float32),
-            np.empty(words, np.int32),
-            np.empty(words, np.uint8),
-            np.empty(words, np.int32),
+            *(np.empty(words, kind) for kind in kinds),
             np.empty((words, dimensions), np.int8),
             np.empty(dimensions),
         )
@@ -109,12 +103,7 @@ def insert_rows(cells, values):
 
 @entry
 def fill_rows(texts_a, texts_b, words_a, words_b, alnum, tables, room, rows, losses):
-    """Fills rows, float32 (pairs, len(NAMES)), and the losses of words; see udfs.meaning.vectors.
-
-    losses: two arrays of float32, zeros, one cell for each character of the texts, or both empty.
-    The cell where a word begins gets weight × (1 - cosine) if the word weighs over 0.5 and has no
-    partner of cosine 0.5.
-    """
+    """Fills rows, float32 (pairs, len(NAMES)), and losses; see features of udfs.meaning.vectors."""
     wanted = len(losses[0]) > 0
     for pair in range(len(rows)):
         a, b = row_of(texts_a, pair), row_of(texts_b, pair)
@@ -251,27 +240,25 @@ def _compare(left_a, left_b, room):
 
     First computes all cosines, then the best without branches, which would be unpredictable.
     """
-    a, b, cosines = room.a, room.b, room.cosines
+    a, b, cosines = room.a, room.b, room.cosines[:left_a, :left_b]
     unit = np.float32(1 / UNIT**2)
     for x in range(left_a):
         for y in range(left_b):
             cosines[x, y] = dot(a.vectors, x, b.vectors, y) * unit
-    for x in range(left_a):
+    _take_best(cosines, a, b)
+    _take_best(cosines.T, b, a)
+
+
+@inner
+def _take_best(cosines, side, other):
+    for x in range(cosines.shape[0]):
         best, match = np.float32(0), -1
-        for y in range(left_b):
+        for y in range(cosines.shape[1]):
             better = cosines[x, y] > best
             best = cosines[x, y] if better else best
             match = y if better else match
-        a.best[a.left[x]] = best
-        a.match[a.left[x]] = b.left[match] if match >= 0 else -1
-    for y in range(left_b):
-        best, match = np.float32(0), -1
-        for x in range(left_a):
-            better = cosines[x, y] > best
-            best = cosines[x, y] if better else best
-            match = x if better else match
-        b.best[b.left[y]] = best
-        b.match[b.left[y]] = a.left[match] if match >= 0 else -1
+        side.best[side.left[x]] = best
+        side.match[side.left[x]] = other.left[match] if match >= 0 else -1
 
 
 @inner

@@ -32,14 +32,12 @@ from gaixie.udfs.metrics.metric import Metric, Pairs
 class BERTiBLEU(Metric):
     """Harmonic mean of meaning kept and wording changed; beta is the weight of the meaning.
 
-    tokenize: the tokens of Self-BLEU's n-grams. layer, device: see ``Encoder``.
+    tokenize: the tokens of Self-BLEU's n-grams.
     """
 
     beta: PositiveFloat = 4.0
     model: str = DEFAULT_MODEL
-    layer: int | None = None
     tokenize: Tokenizer = "char"
-    device: str = "auto"
 
     name = "bert-ibleu"
     title = "BERT-iBLEU"
@@ -48,19 +46,13 @@ class BERTiBLEU(Metric):
     higher_is_better = True
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
-        meaning = self._bertscore().compare(pairs.paraphrase, [pairs.source])[:, 2]
-        change = 1 - self._self_bleu().sentence_scores(pairs) / 100
+        meaning = BERTScore(self.model).compare(pairs.paraphrase, [pairs.source])[:, 2]
+        change = 1 - SelfBLEU(self.tokenize).sentence_scores(pairs) / 100
         with np.errstate(divide="ignore"):
             scores = (self.beta + 1) / (self.beta / meaning + 1 / change)
         # The BLEU of a copy is 1, except for the last bits.
         return np.where((meaning <= 0) | (change <= 1e-9), 0.0, scores)
 
-    def _bertscore(self) -> BERTScore:
-        return BERTScore(self.model, self.layer, self.device)
-
-    def _self_bleu(self) -> SelfBLEU:
-        return SelfBLEU(tokenize=self.tokenize)
-
     def settings(self) -> Sequence[tuple[str, object]]:
-        cut = dict(self._self_bleu().settings())["tok"]
-        return ("beta", self.beta), ("tok", cut), *self._bertscore().settings()
+        cut = dict(SelfBLEU(self.tokenize).settings())["tok"]
+        return ("beta", self.beta), ("tok", cut), *BERTScore(self.model).settings()

@@ -10,10 +10,7 @@ dropped; the two special tokens have no weight but can be matched; a sentence wi
 0; with several references, P, R and F1 each take their best.
 
 Decided here: padding is never matched (in the package it has a cosine of 0, which matters only if
-all cosines are negative). The default is the last layer. Which layer agrees best with people
-depends on the model: for the encoder that ``research/make_encoder.py`` makes it was the last, on 36
-sources of BQ-Para (Spearman 0.42 with the human scores of 360 paraphrases; 0.28 for the first
-layer, 0.37 for the sixth). Unit: share; 1 for a copy. Unrelated sentences do not score 0 but the
+all cosines are negative); the last layer. Unit: share; 1 for a copy. Unrelated sentences do not score 0 but the
 model's usual similarity.
 """
 
@@ -49,14 +46,9 @@ CELLS_AT_ONCE = 1 << 20
 
 @dataclass(frozen=True)
 class BERTScore(ReferenceMetric):
-    """F1 between paraphrase and reference; ``compare`` gives precision and recall too.
-
-    layer: from 1; None is the last. device: see ``Encoder``.
-    """
+    """F1 between paraphrase and reference; ``compare`` gives precision and recall too."""
 
     model: str = DEFAULT_MODEL
-    layer: int | None = None
-    device: str = "auto"
 
     name = "bertscore"
     title = "BERTScore"
@@ -73,7 +65,7 @@ class BERTScore(ReferenceMetric):
 
         Raises OSError or ValueError if the model cannot be read.
         """
-        encoder = load_encoder(self.model, self.layer, self.device)
+        encoder = load_encoder(self.model)
         scores = np.full((len(paraphrase), 3), np.nan)
         for start in range(0, len(scores), PAIRS_AT_ONCE):
             chunk = [side.slice(start, PAIRS_AT_ONCE) for side in (paraphrase, *references)]
@@ -86,7 +78,7 @@ class BERTScore(ReferenceMetric):
         return scores
 
     def settings(self) -> Sequence[tuple[str, object]]:
-        encoder = load_encoder(self.model, self.layer, self.device)
+        encoder = load_encoder(self.model)
         model = ("model", model_signature(self.model)), ("layer", encoder.layer)
         return *model, ("idf", "no"), ("baseline", "none"), ("precision", "float32")
 

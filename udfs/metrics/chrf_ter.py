@@ -5,9 +5,8 @@
     chrF_β = 100 · (1 + β²) · P · R / (β² · P + R)
 
 P and R = precision and recall of character n-grams, averaged over the orders that both sides have
-(white space dropped); with ``word_order`` above 0, orders of words join them (chrF++ is 2).
-Sources: Popović 2015, *chrF: character n-gram F-score for automatic MT evaluation*; Popović 2017,
-*chrF++: words helping character n-grams*. With several references, the best score counts; a corpus
+(white space dropped), six orders, β = 2.
+Source: Popović 2015, *chrF: character n-gram F-score for automatic MT evaluation*. With several references, the best score counts; a corpus
 score comes from the summed counts of all pairs. An empty paraphrase scores 0. Unit: 0–100.
 
 **TER**, translation edit rate: the edits that turn the paraphrase into a reference.
@@ -34,7 +33,6 @@ from itertools import zip_longest
 from typing import Any
 
 import numpy as np
-from pydantic import NonNegativeInt, PositiveInt
 from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, signature
@@ -73,11 +71,7 @@ class OfSacrebleu(ReferenceMetric):
 
 @dataclass(frozen=True)
 class ChrF(OfSacrebleu):
-    """sacrebleu's chrF."""
-
-    char_order: PositiveInt = 6
-    word_order: NonNegativeInt = 0
-    beta: PositiveInt = 2
+    """sacrebleu's chrF2, without words."""
 
     name = "chrf"
     title = "chrF"
@@ -86,16 +80,16 @@ class ChrF(OfSacrebleu):
     higher_is_better = True
 
     def signature(self) -> str:
-        return signature(f"chrF{self.beta}{'+' * self.word_order}", *self.settings())
+        return signature("chrF2", *self.settings())
 
     def settings(self) -> Sequence[tuple[str, object]]:
-        orders = ("nc", self.char_order), ("nw", self.word_order), ("space", "no")
+        orders = ("nc", 6), ("nw", 0), ("space", "no")
         return ("case", "mixed"), ("eff", "yes"), *orders, ("sacrebleu", version("sacrebleu"))
 
     def sacrebleu(self) -> Any:
         from sacrebleu.metrics.chrf import CHRF
 
-        return CHRF(self.char_order, self.word_order, self.beta)
+        return CHRF()
 
 
 @dataclass(frozen=True)

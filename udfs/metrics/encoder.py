@@ -51,35 +51,22 @@ class TokenEmbeddings:
 class Encoder:
     """A pretrained encoder on one device; ``load_encoder`` gives one for each process.
 
-    model: folder or cached name. layer: the layer whose output is used, from 1; None is the last.
-    Layers above it are not computed. device: ``auto`` is the GPU if there is one.
-    batch_tokens: tokens in a batch, padding included; None is 1,024 on the CPU, 16,384 elsewhere.
+    model: folder or cached name. batch_tokens: tokens in a batch, padding included; None is 1,024
+    on the CPU, 16,384 on a GPU, which is used if there is one.
 
-    Raises OSError or ValueError, in one line, if the model cannot be loaded or has no such layer.
+    Raises OSError or ValueError, in one line, if the model cannot be loaded.
     """
 
-    def __init__(
-        self,
-        model: str = DEFAULT_MODEL,
-        layer: int | None = None,
-        device: str = "auto",
-        batch_tokens: int | None = None,
-    ) -> None:
+    def __init__(self, model: str = DEFAULT_MODEL, batch_tokens: int | None = None) -> None:
         import transformers
 
-        self.device = choose_device(device)
+        self.device = choose_device("auto")
         self.batch_tokens = batch_tokens or (1024 if self.device == "cpu" else 16384)
         with loading(model, HOW_TO_MAKE):
             config = transformers.AutoConfig.from_pretrained(model, local_files_only=True)
             self.tokenizer = load_tokenizer(model)
-            last = config.num_hidden_layers
-            if layer is not None and not 1 <= layer <= last:
-                raise ValueError(f"no layer {layer}: the model's layers are 1 to {last}")
-            self.layer = layer or last
-            config.num_hidden_layers = self.layer
+            self.layer: int = config.num_hidden_layers
             self.network = load_network(transformers.AutoModel, model, config).to(self.device)
-        if config.is_encoder_decoder:
-            self.network = self.network.get_encoder()
         positions = getattr(config, "max_position_embeddings", self.tokenizer.model_max_length)
         self.max_tokens = min(self.tokenizer.model_max_length, positions)
 
@@ -130,9 +117,9 @@ class Encoder:
 
 
 @functools.cache
-def load_encoder(model: str, layer: int | None = None, device: str = "auto") -> Encoder:
-    """Loads the encoder with these settings, once in a process. Raises as ``Encoder`` does."""
-    return Encoder(model, layer, device)
+def load_encoder(model: str) -> Encoder:
+    """Loads an encoder, once in a process. Raises as ``Encoder`` does."""
+    return Encoder(model)
 
 
 def distinct(*columns: Sequence[str]) -> tuple[list[str], np.ndarray]:

@@ -1,21 +1,19 @@
-"""Counts tokens and n-grams that a paraphrase shares with others, for BLEU, ROUGE and PINC.
+"""Counts tokens and n-grams that a paraphrase shares with others, for BLEU, ROUGE, PINC and SARI.
 
-A column of sentences becomes integers: code points, or numbers of words. For each position of the
-paraphrase the kernel visits the positions of the other sentences that hold the same token, and
-counts how many of the following tokens are equal too.
+A column of sentences becomes integers: code points, or numbers of words. An n-gram is named by the
+name of its first n - 1 tokens and its last token, so that numpy counts all rows at once.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
 from gaixie.udfs.metrics.words import segmenter_version, words
 from gaixie.udfs.text.code_points import CodePoints
@@ -26,8 +24,7 @@ words; words and punctuation."""
 Tokenizer = Literal["char", "zh", "13a", "zh-word"]
 """sacrebleu's tokenizers, and the segmenter's words of normalised text."""
 
-BUCKETS = 256
-"""Buckets of the table from tokens to positions: about five times the tokens of a sentence."""
+ROWS_AT_ONCE = 10_000
 _ROUGE_WORD = re.compile("[a-z0-9]+")
 _SPACES = np.fromiter((chr(code).isspace() for code in range(0x3002)), bool)
 """Which code points are white space; none lies above."""
@@ -95,11 +92,19 @@ def tokenizer_version(name: str, segmenter: str) -> str:
     return f"{name}-{segmenter_version(segmenter)}" if name == "zh-word" else name
 
 
-def tokenize_columns(columns: Sequence[pa.Array], name: str, segmenter: str = "jieba") -> Tokens:
+def tokenize_columns(
+    columns: Sequence[pa.Array], name: str, segmenter: str = "jieba", lower: bool = False
+) -> Tokens:
     """Tokenizes Arrow string columns as :func:`tokenizer` does, or by ``zh-word``.
 
-    segmenter: of zh-word. Raises UnicodeDecodeError for bytes that are not UTF-8.
+    segmenter: of zh-word. lower: in lower case. Raises UnicodeDecodeError for bytes that are not
+    UTF-8.
     """
+    if lower and name != "zh-word":
+        columns = [
+            pa.array([text and text.lower() for text in column.to_pylist()], pa.string())
+            for column in columns
+        ]
     if name == "char":
         values, ends = _characters(columns)
     else:
@@ -107,7 +112,7 @@ def tokenize_columns(columns: Sequence[pa.Array], name: str, segmenter: str = "j
         tokens = [
             row or []
             for column in columns
-            for row in (map(cut, _texts(column)) if cut else words(column, segmenter))
+            for row in (map(cut, _texts(column)) if cut else words(column, segmenter, lower))
         ]
         numbers: dict[str, int] = {}
         flat = [numbers.setdefault(token, len(numbers)) for row in tokens for token in row]
@@ -137,6 +142,31 @@ def _texts(column: pa.Array) -> list[str]:
     return column.fill_null("").to_pylist()
 
 
+def gram_counts(tokens: Tokens, order: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Counts the n-grams of each row by column, for some rows at a time and each n up to order.
+
+    Yields (n - 1; the row of each n-gram; counts: int64, shape (columns, n-grams)).
+    """
+    columns, rows = tokens.present.shape
+    for start in range(0, rows, ROWS_AT_ONCE):
+        offsets = tokens.offsets[:, start : start + ROWS_AT_ONCE + 1]
+        values = np.concatenate([tokens.values[own[0] : own[-1]] for own in offsets])
+        values, size = values.astype(np.int64), int(values.max(initial=0)) + 1
+        lengths = np.diff(offsets)
+        sentence = np.repeat(np.arange(lengths.size), lengths.ravel())
+        column, row = np.divmod(sentence, lengths.shape[1])
+        name = row  # of the n-gram that begins here: equal for equal ones of one row
+        for n in range(1, order + 1):
+            starts = np.flatnonzero(sentence[: max(len(values) - n + 1, 0)] == sentence[n - 1 :])
+            keys = name[starts] * size + values[starts + n - 1]
+            _, first, names = np.unique(keys, return_index=True, return_inverse=True)
+            name = np.zeros(len(values), np.int64)
+            name[starts] = names
+            cells = column[starts] * len(first) + names
+            counts = np.bincount(cells, minlength=columns * len(first))
+            yield n - 1, start + row[starts[first]], counts.reshape(columns, len(first))
+
+
 def overlap(tokens: Tokens, order: int) -> Overlap:
     """Counts shared n-grams of orders 1 to ``order``. The first column is the paraphrase."""
     others = tokens.present[1:]
@@ -144,62 +174,13 @@ def overlap(tokens: Tokens, order: int) -> Overlap:
     lengths = np.diff(tokens.offsets)
     length, lengths = lengths[0], lengths[1:]
     counts = np.zeros((3, len(scored), order), np.int64)
-    _overlap_rows(*tokens, scored, counts)
+    for n, row, (own, *rest) in gram_counts(tokens, order):
+        most = np.max(rest, axis=0, initial=0)
+        for kind, values in enumerate((np.minimum(own, most), own > 0, (own > 0) & (most > 0))):
+            np.add.at(counts[kind, :, n], row, values)
+    counts *= scored[:, None]
     # The minimum of (distance, length) as one number; a null is farther than any other.
     far = np.int64(1) << 31
     keys = np.where(others, abs(lengths - length) * far + lengths, far * far - 1).min(axis=0)
     matches, distinct, shared = counts
     return Overlap(matches, distinct, shared, length * scored, keys % far * scored, scored)
-
-
-@njit(cache=True, nogil=True)
-def _overlap_rows(values, offsets, present, scored, counts):
-    """Fills counts (matches, distinct, shared), which are 0 on entry."""
-    columns, rows = present.shape
-    order, longest = counts.shape[2], 0
-    for c in range(columns):
-        for row in range(rows):
-            longest = max(longest, offsets[c, row + 1] - offsets[c, row])
-    rest, most, here = np.empty((3, longest, order), np.int32)
-    first, after = np.empty(BUCKETS, np.int32), np.empty(longest, np.int32)
-    for row in range(rows):
-        if not scored[row]:
-            continue
-        a = values[offsets[0, row] : offsets[0, row + 1]]
-        _count(a, a, True, rest, first, after)
-        most[: len(a)] = 0
-        for c in range(1, columns):
-            if present[c, row]:
-                b = values[offsets[c, row] : offsets[c, row + 1]]
-                _count(a, b, False, here, first, after)
-                for i in range(len(a)):
-                    for n in range(order):
-                        most[i, n] = max(most[i, n], here[i, n])
-        for i in range(len(a)):
-            for n in range(min(order, len(a) - i)):
-                last = rest[i, n] == 1
-                counts[0, row, n] += rest[i, n] <= most[i, n]
-                counts[1, row, n] += last
-                counts[2, row, n] += last and most[i, n] > 0
-
-
-@njit(cache=True, nogil=True)
-def _count(a, b, from_here, counts, first, after):
-    """Sets counts[i, n - 1] to how often b has the n-gram at a[i]; from_here: only from i on.
-
-    first, after: scratch: a bucket's first position in b, and the next one of the same bucket.
-    """
-    first[:] = -1
-    for j in range(len(b) - 1, -1, -1):
-        after[j], first[b[j] % BUCKETS] = first[b[j] % BUCKETS], j
-    counts[: len(a)] = 0
-    for i in range(len(a)):
-        j = first[a[i] % BUCKETS]
-        while j >= 0:
-            if not from_here or j >= i:
-                n = 0
-                longest = min(counts.shape[1], len(a) - i, len(b) - j)
-                while n < longest and a[i + n] == b[j + n]:
-                    counts[i, n] += 1
-                    n += 1
-            j = after[j]

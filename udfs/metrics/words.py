@@ -12,20 +12,18 @@ from gaixie.udfs.text.segmenters import load_segmenter
 _segmenter = lru_cache(maxsize=2)(load_segmenter)
 
 
-def words(column: pa.Array, segmenter: str = "jieba") -> list[list[str] | None]:
+def words(
+    column: pa.Array, segmenter: str = "jieba", lower: bool = False
+) -> list[list[str] | None]:
     """Returns the words of each normalised text without spaces; None for a null.
 
     segmenter: as for ``gaixie.udfs.text.segmenters.load_segmenter``, whose ValueError it raises.
+    lower: in lower case.
     """
     texts = [None if text is None else normalise(text) for text in column.to_pylist()]
     cut = iter(_segmenter(segmenter).cut([text for text in texts if text is not None]))
-    return [None if text is None else [w for w in next(cut) if w != " "] for text in texts]
-
-
-def lower_words(column: pa.Array, segmenter: str = "jieba") -> list[list[str] | None]:
-    """Returns what words returns, in lower case."""
-    rows = words(column, segmenter)
-    return [None if row is None else [word.lower() for word in row] for row in rows]
+    rows = [None if text is None else [w for w in next(cut) if w != " "] for text in texts]
+    return [row and [word.lower() for word in row] for row in rows] if lower else rows
 
 
 def segmenter_version(segmenter: str) -> str:

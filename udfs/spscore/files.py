@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gaixie.udfs.meaning.array_folder import check_digest, read_json, write_json
 from gaixie.udfs.spscore.trees import TreeModel
 
 if TYPE_CHECKING:
@@ -71,28 +72,19 @@ def read(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     description is invalid, has another format or another digest. Each error names the file.
     """
     path = folder / DESCRIPTION
-    try:
-        description = dict(json.loads(_read(path)))
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: expected JSON ({error})") from None
-    if (stated := description.get("format")) != FORMAT_VERSION:
-        raise ValueError(
-            f"{path}: format {stated!r}, but this version reads {FORMAT_VERSION}; fit it again"
-        )
+    description = read_json(path, "a saved SPScore model", {"format": FORMAT_VERSION})
     if missing := [key for key in KEYS if key not in description]:
         raise ValueError(f"{path}: expected the key {missing[0]!r}")
+    contents = {}
     try:
-        heads = description["heads"].items()
-        names = [f"{name}/{file}" for name, head in heads for file in head["files"]]
+        for name, head in description["heads"].items():
+            for file in head["files"]:
+                contents[f"{name}/{file}"] = (folder / name / file).read_bytes()
     except (AttributeError, KeyError, TypeError):
         raise ValueError(f"{path}: expected the heads, each with its files") from None
-    contents = {name: _read(folder / name) for name in names}
-    actual = digest(description, contents)
-    if actual != description["digest"]:
-        raise ValueError(
-            f"{path}: digest {description['digest']}, but its heads have {actual}; "
-            "the model files differ from those that were saved"
-        )
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error.filename}: no such file; {path} lists it") from None
+    check_digest(path, description, digest(description, contents))
     return description, contents
 
 
@@ -104,8 +96,7 @@ def write(folder: Path, description: dict[str, Any], contents: dict[str, bytes])
             stale.unlink()
     for name, content in contents.items():
         (folder / name).write_bytes(content)
-    text = json.dumps(description, ensure_ascii=False, indent=2)
-    (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+    write_json(folder / DESCRIPTION, description)
 
 
 def digest(description: dict[str, Any], contents: dict[str, bytes]) -> str:
@@ -115,13 +106,6 @@ def digest(description: dict[str, Any], contents: dict[str, bytes]) -> str:
     for name, content in sorted(contents.items()):
         checksum.update(f"\n{name} {len(content)}\n".encode() + content)
     return checksum.hexdigest()[:10]
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(f"{path}: no such file; expected a saved SPScore model") from None
 
 
 def reduce(model: SPScore) -> tuple[Any, ...]:

@@ -104,8 +104,6 @@ class SPScore:
         self.core = core
         self.read_from = 0.0
         """Tier full reads pairs with at least this core score; the others keep core's outputs."""
-        self.gpu: str | None = None
-        """The number of the GPU on which tier full reads pairs, if it can."""
         for name, factor in self.penalties.items():
             if name not in self.columns or not 0 < factor <= 1:
                 raise ValueError(f"penalty {name!r} {factor!r}: expected a column, and 0 to 1")
@@ -130,12 +128,10 @@ class SPScore:
         if features.ndim != 2 or features.shape[1] != width:
             raise ValueError(f"features of shape {features.shape}: expected (rows, {width})")
         if self.tier == "full":
-            unread = np.isnan(features[:, -1])
-            if unread.any():
-                first = len(CORE_FEATURES)
+            read, first = ~np.isnan(features[:, -1]), len(CORE_FEATURES)
+            if not read.all():
                 outputs = features[:, first : first + len(OUTPUTS)].copy()
-                if not unread.all():
-                    outputs[~unread] = self.predict(features[~unread])
+                outputs[read] = self.predict(features[read])
                 return outputs
         # Column-major: heads read many rows of one column at a time.
         values = np.empty((width + len(OUTPUTS), len(features)), np.float32)
@@ -163,12 +159,8 @@ class SPScore:
         encoded = np.full((len(core), len(ENCODER_FEATURES)), np.nan, np.float32)
         read = outputs[:, -1] >= self.read_from
         if read.any():
-            encoder = load_pair_encoder(gpu=self.gpu)
-            sources, paraphrases = (
-                [text for text, wanted in zip(to_strings(side), read, strict=True) if wanted]
-                for side in (a, b)
-            )
-            encoded[read] = encoder.predict(sources, paraphrases)
+            texts = to_strings(take_rows(a, read)), to_strings(take_rows(b, read))
+            encoded[read] = load_pair_encoder().predict(*texts)
         return np.hstack([core, outputs, encoded])
 
     def extract(

@@ -24,7 +24,7 @@ Digits behind a Latin letter belong to a code (A380).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
@@ -277,9 +277,13 @@ def find(text: str, words: Sequence[str]) -> list[Number]:
     return numbers
 
 
+def table_of(cells: Mapping[str, int]) -> np.ndarray:
+    """Returns cells by code point: uint32, up to one past the last that is not 0."""
+    table = np.zeros(max(map(ord, cells)) + 2, np.uint32)
+    table[[*map(ord, cells)]] = [*cells.values()]
+    return table
+
+
 @cache
 def _table() -> np.ndarray:
-    of_character = cells()
-    table = np.zeros(max(map(ord, of_character)) + 2, np.uint32)  # the last cell stays 0
-    table[[*map(ord, of_character)]] = [*of_character.values()]
-    return table
+    return table_of(cells())

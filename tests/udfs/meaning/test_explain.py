@@ -2,7 +2,7 @@
 
 import pytest
 
-from gaixie.udfs.meaning.explain import LOW, Sentence, describe, explain, explain_pairs
+from gaixie.udfs.meaning.explain import LOW, Sentence, explain, explain_pairs
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.text.normalise import normalise
@@ -21,12 +21,12 @@ def reasons(source, paraphrase, judgements=None, language="en"):
 
 def test_facts_are_named_as_they_were_written():
     found = reasons(SOURCE, BAD)
-    assert "meaning: the number “３，０００元” is missing" in found
-    assert "meaning: the number “５０００元” is new" in found
+    assert "meaning: the number “３，０００” is missing" in found
+    assert "meaning: the number “５０００” is new" in found
     assert "meaning: the negation “没有” is dropped" in found
     assert any(reason.startswith("fluency: “") and "的的" in reason for reason in found)
     assert not any("number" in reason or "negation" in reason for reason in reasons(SOURCE, GOOD))
-    assert "语义：丢失数字“３，０００元”" in reasons(SOURCE, BAD, language="zh")
+    assert "语义：丢失数字“３，０００”" in reasons(SOURCE, BAD, language="zh")
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -80,8 +80,6 @@ def test_opposites_are_named_together():
     ("source", "paraphrase", "said"),
     [
         ("他上午九点要去参加会议。", "他要在晚上九点出席会议。", "“上午” became “晚上”"),
-        ("丈夫送给妻子一条项链。", "妻子送了丈夫一条项链。", "“丈夫” and “妻子” changed places"),
-        ("医生表扬了护士。", "护士表扬了医生。", "“医生” and “护士” changed places"),
         ("利润增长了百分之二十。", "利润提高了三成。", "the number “百分之二十” is missing"),
     ],
 )
@@ -95,7 +93,6 @@ def test_the_first_reason_is_the_fault(source, paraphrase, said):
 def test_what_says_the_same_is_no_fault():
     found = reasons("我们约好礼拜三在门口见面。", "我们约好周三在门口见面。")
     assert not any("三" in reason for reason in found if reason.startswith("meaning"))
-    assert not any("places" in reason for reason in reasons("丈夫打了妻子。", "妻子被丈夫打了。"))
 
 
 @pytest.mark.parametrize(
@@ -120,13 +117,6 @@ def test_many_pairs_have_the_reasons_of_each():
     many = explain_pairs(pairs, SEGMENTER, Resources.load(), given)
     assert many == [reasons(*pair, own) for pair, own in zip(pairs, given, strict=True)]
     assert explain_pairs([], SEGMENTER, Resources.load(), []) == []
-
-
-def test_what_a_score_says():
-    assert describe(0.46) == "about 2.3 of 5: a light rewording"
-    assert describe(0.9, "zh") == "约 4.5 分（满分 5 分）：彻底改写"
-    with pytest.raises(ValueError, match="language 'fr': expected en or zh"):
-        describe(0.5, "fr")
 
 
 def test_the_metric_explains_its_own_judgements():

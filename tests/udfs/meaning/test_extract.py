@@ -3,7 +3,7 @@
 import numpy as np
 
 from gaixie.udfs.features import extract_code_points
-from gaixie.udfs.meaning import counted, extract, language_model, vectors
+from gaixie.udfs.meaning import extract, language_model, vectors
 from gaixie.udfs.meaning.extract import Resources, extract_core
 from gaixie.udfs.text.code_points import from_strings
 from gaixie.udfs.text.segmenters import load_segmenter
@@ -25,7 +25,7 @@ def test_blocks_do_not_show(monkeypatch):
     tables = Resources.load()
     families = [
         extract_code_points(*sides),
-        counted.features(*sides),
+        extract.count(*sides),
         vectors.features(*sides, tables.vectors),
         language_model.features(*sides[:2], tables.language_model),
     ]

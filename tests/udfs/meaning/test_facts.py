@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gaixie.udfs.meaning import counted, fact_tables, facts, numbering, surface
+from gaixie.udfs.meaning import extract, fact_tables, facts, numbering, surface
 from gaixie.udfs.text.code_points import CodePoints, Words, from_strings
 from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
 
@@ -17,7 +17,7 @@ SEGMENTER = JiebaSegmenter()
 
 
 def features(a, b, words_a, words_b) -> np.ndarray:
-    return counted.features(a, b, words_a, words_b)[:, len(surface.NAMES) :]
+    return extract.count(a, b, words_a, words_b)[:, len(surface.NAMES) :]
 
 
 def by_character(text: CodePoints) -> Words:

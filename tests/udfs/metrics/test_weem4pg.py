@@ -98,7 +98,7 @@ def test_fast_equals_the_reference(source, paraphrase):
 # Reading
 
 
-@pytest.mark.parametrize("kind", ["vectors.txt", "vectors.txt.gz", "v.bin", "v.bin.gz", "folder"])
+@pytest.mark.parametrize("kind", ["vectors.txt.gz", "v.bin", "folder"])
 def test_every_format(tmp_path, path, kind):
     from gensim.models import KeyedVectors
 

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyspark import SparkContext
+from pyspark import SparkContext, TaskContext
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, FloatType, StringType, StructField, StructType
@@ -251,18 +251,17 @@ other columns are null."""
 def score_columns(
     model: SPScore, segmenter: str, min_characters: int, max_characters: int
 ) -> Callable[..., Column]:
-<<<<<<< HEAD
     """Returns an Arrow UDF (source, paraphrase, origin) -> struct of SCORED_FIELDS, which
     validates, identifies and scores pairs.
 
     A task that has a GPU uses it if the model can.
     """
-=======
-    """Returns an Arrow UDF (source, paraphrase, origin) -> struct of SCORED_FIELDS."""
->>>>>>> 89ff55e (Rewrite meaning and metrics smaller; drop BARTScore and noisy labels)
 
     @arrow_udf(SCORED_FIELDS)
     def score(source: pa.Array, paraphrase: pa.Array, origin: pa.Array) -> pa.Array:
+        task = TaskContext.get()
+        gpu = task.resources().get("gpu") if task else None
+        model.gpu = gpu.addresses[0] if gpu else None
         limits = worker_segmenter(segmenter), min_characters, max_characters
         codes, fit, values = model.validated(source, paraphrase, *limits)
         if not fit.all():

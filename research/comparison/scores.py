@@ -25,7 +25,7 @@ from gaixie.research.fitting.recipe import Material, fit, read_material, rows_to
 from gaixie.research.ratings.tables import source_share
 from gaixie.udfs.command_line import in_words, say
 from gaixie.udfs.metrics import Free, Metric, Pairs, load_metric
-from gaixie.udfs.metrics.ibleu import IBLEU
+from gaixie.udfs.metrics.bleu import IBLEU
 from gaixie.udfs.metrics.metric import free
 from gaixie.udfs.metrics.parascore import ParaScore
 from gaixie.udfs.metrics.spscore import SPScoreZh

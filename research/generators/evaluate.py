@@ -32,8 +32,8 @@ from gaixie.research.ratings.tables import numbers_of, read_table
 from gaixie.udfs.command_line import say
 from gaixie.udfs.metrics import Metric, Pairs
 from gaixie.udfs.metrics.bootstrap import estimate_of
+from gaixie.udfs.metrics.grams import words
 from gaixie.udfs.metrics.weem4pg import WordVectors, load_vectors
-from gaixie.udfs.metrics.words import words
 from gaixie.udfs.text.splits import source_hash
 
 ORIGINAL = "original"

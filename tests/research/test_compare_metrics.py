@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 from gaixie.research.compare_metrics import SETTINGS, main
 from gaixie.research.comparison.compare import subsets
-from gaixie.research.comparison.datasets import Config, DataSet, read_data_set
+from gaixie.research.comparison.datasets import Config
 from gaixie.research.ratings.tables import source_share
 from gaixie.udfs.metrics import load_metric
 from gaixie.udfs.metrics.metric import Pairs
@@ -135,17 +135,6 @@ def test_a_fixed_weight_is_not_tuned_away(folder):
     assert row["title"] == "iBLEU (alpha=0)"
     assert "|alpha:0.0|" in result["data_sets"][0]["signatures"]["ibleu:alpha=0"]
     assert row["spearman"] == rows_of(result, "graded")["bleu"]["spearman"]
-
-
-def test_an_extended_set(folder, graded):
-    each = DataSet(name="g", path="graded.jsonl", reference="reference", extended=True)
-    table = read_data_set(each, folder, 0)
-    added = table[table["added"]]
-    assert 0.1 < len(added) / graded["source"].nunique() < 0.3
-    assert (added["source"] == added["paraphrase"]).all()
-    assert (added["human"] == 0).all()
-    assert added["source"].is_unique
-    assert len(table) == len(graded) + len(added)
 
 
 def test_attribution_by_hand():

@@ -19,7 +19,6 @@ import numpy as np
 
 from gaixie.udfs.meaning import facts, language_model, vectors
 from gaixie.udfs.meaning.extract import COUNTED, Resources, count
-from gaixie.udfs.meaning.fact_tables import known_words
 from gaixie.udfs.text import numerals
 from gaixie.udfs.text.code_points import from_strings, word_ends
 from gaixie.udfs.text.normalise import is_han, normalise, written_places
@@ -198,7 +197,7 @@ def _words(pair: Pair, say: Mapping[str, str]) -> Iterator[str]:
         for place in np.argsort(-losses, kind="stable")[:WORST]:
             start, end = sentence.whole_words(place, place + 1)
             # The segmenter often cuts unknown text into pieces that are not words.
-            if sentence.text[start:end] not in known_words():
+            if sentence.text[start:end] not in facts.known_words():
                 continue
             if any(number.start < end and start < number.end for number in numbers):
                 continue

@@ -19,7 +19,6 @@ from gaixie.udfs.meaning import (
     surface,
     vectors,
 )
-from gaixie.udfs.meaning.fact_tables import tables
 from gaixie.udfs.meaning.language_model import LanguageModel
 from gaixie.udfs.meaning.vectors import VectorTable
 from gaixie.udfs.text.code_points import CodePoints, Words
@@ -104,7 +103,7 @@ def count(a: CodePoints, b: CodePoints, words_a: Words, words_b: Words) -> np.nd
     longest = numbering.longest(a, b)
     scratch = (surface.scratch(longest), facts_kernel.scratch(longest))
     columns = *frozen(a, b), *frozen(words_a, words_b)
-    _count_rows(*columns, numbering.scratch(longest), *scratch, tables(), rows)
+    _count_rows(*columns, numbering.scratch(longest), *scratch, facts.tables(), rows)
     return rows
 
 

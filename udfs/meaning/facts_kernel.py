@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gaixie.udfs.meaning import fact_tables
+from gaixie.udfs.meaning import facts
 from gaixie.udfs.meaning.bucket import fetch
 from gaixie.udfs.text import numerals, quantities
 from gaixie.udfs.text.compiled import inlined, inner
@@ -17,10 +17,10 @@ NUMBERS_LOST, NUMBERS_NEW, LATIN_LOST, LATIN_NEW, NAMES_LOST, NAMES_NEW = range(
 FOREIGN_LOST, FOREIGN_NEW, PRONOUNS, QUESTIONS, FACTS_LOST, FACTS_NEW = range(6, 12)
 NEGATION_ADDED, NEGATION_ODD, OPPOSITES, CHANGED = range(12, 16)
 
-_PRONOUNS, _PRONOUNS_END = fact_tables.KIND_SPAN["pronoun"]
-_QUESTIONS, _QUESTIONS_END = fact_tables.KIND_SPAN["question"]
-_ITEMS = len(fact_tables.ITEMS)
-_LINES, _VALUES = fact_tables.LINES, fact_tables.VALUES
+_PRONOUNS, _PRONOUNS_END = facts.KIND_SPAN["pronoun"]
+_QUESTIONS, _QUESTIONS_END = facts.KIND_SPAN["question"]
+_ITEMS = len(facts.ITEMS)
+_LINES, _VALUES = facts.LINES, facts.VALUES
 _NUMBER = numerals.NUMERAL | numerals.HALF
 _QUESTION_MARK = ord("?")
 _SEED = np.uint64(0xCBF29CE484222325)
@@ -56,7 +56,7 @@ def kernel(a, ends_a, b, ends_b, counts, s, f, t, row):
     letters_a, letters_b = s.letters[:n], s.letters[n : n + m]
     items_a, items_b = f.items[0], f.items[1]
     for k in range(words_a + words_b):  # read below, once they arrive
-        fetch(t.names, fact_tables.first_place(s.keys[s.words[k] + 1]))
+        fetch(t.names, facts.first_place(s.keys[s.words[k] + 1]))
     numbers_a, latin_a, foreign_a = _read(
         a, ends_a, t, f.edges, items_a, f.numbers[0], f.weak[0], f.latin[0]
     )
@@ -70,14 +70,14 @@ def kernel(a, ends_a, b, ends_b, counts, s, f, t, row):
     row[NAMES_LOST] = _missed_names(0, words_a, s, s.words_of_b, letters_b, t)
     row[NAMES_NEW] = _missed_names(words_a, words_a + words_b, s, s.words_of_a, letters_a, t)
     row[FOREIGN_LOST] = row[FOREIGN_NEW] = 0
-    if foreign_a >= fact_tables.FOREIGN_RUN:
+    if foreign_a >= facts.FOREIGN_RUN:
         row[FOREIGN_LOST] = _missed_foreign(a, t.characters, s.before_a, letters_a, s.of_b, f.seen)
-    if foreign_b >= fact_tables.FOREIGN_RUN:
+    if foreign_b >= facts.FOREIGN_RUN:
         row[FOREIGN_NEW] = _missed_foreign(b, t.characters, s.before_b, letters_b, s.of_a, f.seen)
     _compare(items_a, items_b, row)
-    lines = fact_tables.WORD_LINES if numbers_a == 0 or numbers_b == 0 else len(_LINES) - 1
+    lines = facts.WORD_LINES if numbers_a == 0 or numbers_b == 0 else len(_LINES) - 1
     if row[NEGATION_ADDED] != 0:
-        lines = fact_tables.SURE_LINES
+        lines = facts.SURE_LINES
     clashes = _clashes(items_a, items_b, lines)
     row[NUMBERS_LOST] += clashes
     row[NUMBERS_NEW] += clashes
@@ -100,14 +100,12 @@ def _read(text, ends, t, edges, items, found, weak, latin):
     busy = matched = 0  # behind the last number or Latin word; behind the last item
     for i in range(n):
         cell = numerals.cell_at(text, i, t.characters)
-        run = run + 1 if cell & fact_tables.FOREIGN else 0
+        run = run + 1 if cell & facts.FOREIGN else 0
         longest = max(longest, run)
         if i >= busy:
-            if cell & fact_tables.LATIN:
+            if cell & facts.LATIN:
                 key, busy = _SEED, i
-                while numerals.cell_at(text, busy, t.characters) & (
-                    fact_tables.LATIN | numerals.ARABIC
-                ):
+                while numerals.cell_at(text, busy, t.characters) & (facts.LATIN | numerals.ARABIC):
                     code = np.uint64(text[busy])
                     code |= np.uint64(0x20) * np.uint64(code > 0x40)  # lower case
                     key = (key ^ code) * MULTIPLIER
@@ -121,16 +119,16 @@ def _read(text, ends, t, edges, items, found, weak, latin):
                 found[numbers, 0], found[numbers, 1] = number[0], number[3]
                 found[numbers, 2] = number[4]
                 numbers += busy > i
-        node = (cell >> fact_tables.ROOT_SHIFT) & fact_tables.ROOT_MASK
+        node = (cell >> facts.ROOT_SHIFT) & facts.ROOT_MASK
         if i < matched or node == 0:
             continue
         alone = (edges[i] or (i == matched)) and edges[i + 1]
         word, end = -1, i + 1
-        if alone or cell & fact_tables.ANYWHERE:
+        if alone or cell & facts.ANYWHERE:
             word = np.int64(t.word_at[node])
         position = i + 1
         while position < n:
-            node = fact_tables.step(node, text[position], t.edges, t.children)
+            node = facts.step(node, text[position], t.edges, t.children)
             if node == 0:
                 break
             position += 1
@@ -140,10 +138,10 @@ def _read(text, ends, t, edges, items, found, weak, latin):
             continue
         matched = end
         first, last = t.first_hit[word], t.first_hit[word + 1]
-        if first < last and t.hits[first] == fact_tables.NEGATION and end - i <= 2:
+        if first < last and t.hits[first] == facts.NEGATION and end - i <= 2:
             asks = end == n or text[end] == _QUESTION_MARK
             if asks or (end == i + 1 and i > 0 and text[end] == text[i - 1]):
-                items[fact_tables.YES_NO] += 1
+                items[facts.YES_NO] += 1
                 continue
         for hit in t.hits[first:last]:
             items[hit] += 1
@@ -192,9 +190,9 @@ def _missed_names(start, stop, s, words_of_other, others, t):
         key = s.keys[s.words[k] + 1]
         if words_of_other[s.words[k]] or end - begin < 2:
             continue
-        if t.names[fact_tables.place_of_name(key, t.names)] == key:
+        if t.names[facts.place_of_name(key, t.names)] == key:
             code = min(np.int64(s.codes[s.letters[end - 1]]), len(t.characters) - 1)
-            if end - begin > 2 and t.characters[code] & fact_tables.IS_PLACE:
+            if end - begin > 2 and t.characters[code] & facts.IS_PLACE:
                 end -= 1
             missed += not _contains(others, s.letters[begin:end])
     return missed
@@ -215,11 +213,9 @@ def _missed_foreign(text, characters, before, letters, of_other, seen):
     missed = run = 0
     for k in range(len(text)):
         cell = characters[min(np.int64(text[k]), len(characters) - 1)]
-        run = run + 1 if cell & fact_tables.FOREIGN else 0
-        if run >= fact_tables.FOREIGN_RUN:
-            for p in range(
-                k - fact_tables.FOREIGN_RUN + 1 if run == fact_tables.FOREIGN_RUN else k, k + 1
-            ):
+        run = run + 1 if cell & facts.FOREIGN else 0
+        if run >= facts.FOREIGN_RUN:
+            for p in range(k - facts.FOREIGN_RUN + 1 if run == facts.FOREIGN_RUN else k, k + 1):
                 if before[p] < before[p + 1]:  # the dot is not a letter
                     letter = letters[before[p]]
                     missed += of_other[letter] == 0 and seen[letter] == 0
@@ -232,7 +228,7 @@ def _missed_foreign(text, characters, before, letters, of_other, seen):
 @inner
 def _compare(items_a, items_b, row):
     pronouns = questions = lost = new = opposites = 0
-    for k in range(fact_tables.OPPOSITES_FROM):
+    for k in range(facts.OPPOSITES_FROM):
         difference = np.int64(items_b[k]) - np.int64(items_a[k])
         lost += max(0, -difference)
         new += max(0, difference)
@@ -240,10 +236,10 @@ def _compare(items_a, items_b, row):
         pronouns += abs(np.int64(items_b[k]) - np.int64(items_a[k]))
     for k in range(_QUESTIONS, _QUESTIONS_END):
         questions += abs(np.int64(items_b[k]) - np.int64(items_a[k]))
-    for k in range(fact_tables.OPPOSITES_FROM, fact_tables.EXCLUSIVE_FROM, 2):
+    for k in range(facts.OPPOSITES_FROM, facts.EXCLUSIVE_FROM, 2):
         change, next_change = items_b[k] - items_a[k], items_b[k + 1] - items_a[k + 1]
         opposites += (change < 0 and next_change > 0) or (change > 0 and next_change < 0)
-    negation = np.int64(items_b[fact_tables.NEGATION]) - np.int64(items_a[fact_tables.NEGATION])
+    negation = np.int64(items_b[facts.NEGATION]) - np.int64(items_a[facts.NEGATION])
     row[PRONOUNS] = pronouns
     row[QUESTIONS] = questions
     row[FACTS_LOST] = lost - max(0, -negation)

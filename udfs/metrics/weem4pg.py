@@ -35,8 +35,8 @@ import pyarrow as pa
 import xxhash
 from pydantic.dataclasses import dataclass
 
+from gaixie.udfs.metrics.grams import is_word, segmenter_version, words
 from gaixie.udfs.metrics.metric import Metric
-from gaixie.udfs.metrics.words import is_word, segmenter_version, words
 
 VECTORS_FILE = "vectors.bin"
 

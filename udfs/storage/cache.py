@@ -25,15 +25,7 @@ SHIPPED = Path(__file__).parents[1] / "kernels"
 LEVEL = {"CPU_NAME": "x86-64-v3", "CPU_FEATURES": ""}
 """What they are compiled for: numba caches a kernel for one processor, but a cluster has many."""
 LOCATOR = "gaixie.udfs.storage.kernel_cache.ByModule"
-OF_KERNELS = (
-    "text",
-    "features",
-    "meaning",
-    "metrics/grams.py",
-    "metrics/words.py",
-    "spscore/trees.py",
-    "defaults.py",
-)
+OF_KERNELS = ("text", "features", "meaning", "spscore/trees.py", "defaults.py")
 """The parts of this package that decide the kernels, including constants and word lists."""
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH

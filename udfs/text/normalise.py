@@ -119,11 +119,7 @@ def normalise_column(texts: pa.Array) -> tuple[CodePoints, np.ndarray]:
     """
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks()
-    if pa.types.is_string(texts.type) or pa.types.is_binary(texts.type):
-        offset_type: type = np.int32
-    elif pa.types.is_large_string(texts.type) or pa.types.is_large_binary(texts.type):
-        offset_type = np.int64
-    else:
+    if texts.type not in (pa.string(), pa.binary(), pa.large_string(), pa.large_binary()):
         raise TypeError(f"sentences must be an Arrow string column, not {texts.type}")
     rows = len(texts)
     flags = np.zeros(rows, np.uint8)
@@ -133,8 +129,7 @@ def normalise_column(texts: pa.Array) -> tuple[CodePoints, np.ndarray]:
     _, offset_buffer, data_buffer = texts.buffers()
     if rows == 0:
         return CodePoints(np.empty(0, np.uint32), np.zeros(1, np.int64)), flags
-    all_offsets: np.ndarray = np.frombuffer(offset_buffer, offset_type)
-    byte_offsets = all_offsets[texts.offset : texts.offset + rows + 1]
+    byte_offsets = np.frombuffer(offset_buffer, np.int64)[texts.offset : texts.offset + rows + 1]
     data = np.frombuffer(data_buffer, np.uint8) if data_buffer else np.empty(0, np.uint8)
     text = CodePoints(*_normalise_rows(data, byte_offsets, flags, *_tables()))
     if (slow := np.flatnonzero(flags & _NEEDS_DEFINITION)).size:
@@ -161,14 +156,10 @@ def _with_rows(text: CodePoints, rows: np.ndarray, others: CodePoints) -> CodePo
 
 
 def _decodable(texts: pa.Array, flags: np.ndarray) -> pa.Array:
-    """Returns a column of UTF-8: rows that are not UTF-8 are flagged, and empty."""
-    is_large = texts.type in (pa.large_string(), pa.large_binary())
-    binary, string = (
-        (pa.large_binary(), pa.large_string()) if is_large else (pa.binary(), pa.string())
-    )
-    texts = texts.view(binary)
+    """Returns a column of large strings: rows that are not UTF-8 are flagged, and empty."""
+    texts = texts.cast(pa.large_binary())
     try:
-        return texts.cast(string)  # checks every row
+        return texts.cast(pa.large_string())  # checks every row
     except pa.ArrowInvalid:
         rows = texts.to_pylist()
     for row, data in enumerate(rows):
@@ -176,7 +167,7 @@ def _decodable(texts: pa.Array, flags: np.ndarray) -> pa.Array:
             rows[row] = data and data.decode()
         except UnicodeDecodeError:
             rows[row], flags[row] = "", UNDECODABLE
-    return pa.array(rows, string)
+    return pa.array(rows, pa.large_string())
 
 
 @cache

@@ -81,12 +81,8 @@ def cells() -> dict[str, int]:
     table = {str(digit): digit + 1 | ARABIC for digit in range(10)}
     table |= {character: digit + 1 for character, digit in DIGITS.items()}
     table |= {character: k << UNIT_SHIFT for k, character in enumerate(UNITS, 1)}
-    for bit, characters in (
-        (MEASURE, MEASURES),
-        (IS_BEFORE, BEFORE),
-        (IS_BEHIND, BEHIND),
-        (HALF, "半"),
-    ):
+    marked = ((MEASURE, MEASURES), (IS_BEFORE, BEFORE), (IS_BEHIND, BEHIND), (HALF, "半"))
+    for bit, characters in marked:
         for character in characters:
             table[character] = table.get(character, 0) | bit
     return table
@@ -119,9 +115,8 @@ def kernel(text, start, table, edges):
         while not edges[k]:
             k -= 1
         while k < end or not edges[k]:
-            weak |= cell_at(text, k, table) & (MEASURE | NUMERAL) == 0 or (
-                cell_at(text, k, table) & ARABIC != 0
-            )
+            cell = cell_at(text, k, table)
+            weak |= cell & (MEASURE | NUMERAL) == 0 or cell & ARABIC != 0
             k += 1
     signed = text[sign] == _PERCENT or text[sign] == _PER_MILLE
     if (share and not signed) or cell_at(text, end, table) & IS_BEHIND:
@@ -231,8 +226,9 @@ def _chinese_kernel(text, start, end, table):
         cell = np.int64(table[text[k]])
         if cell & DIGIT_MASK:
             digit = (cell & DIGIT_MASK) - 1
-            between = digits == 1 and 0 < row == digit - 1
-            row = row + 0.5 if between and not _goes_on(text, k, end, table) else row * 10 + digit
+            goes_on = k + 1 < end and np.int64(table[text[k + 1]]) & DIGIT_MASK != 0
+            between = digits == 1 and 0 < row == digit - 1 and not goes_on
+            row = row + 0.5 if between else row * 10 + digit
             digits += 1
             continue
         unit = _SIZES[(cell >> UNIT_SHIFT) & UNIT_MASK]
@@ -249,12 +245,6 @@ def _chinese_kernel(text, start, end, table):
     if digits == 1 and unit > 1.0:
         row = row * unit / 10
     return high + middle + low + row
-
-
-@inner
-def _goes_on(text, k, end, table):
-    """Tells whether another digit follows in the row."""
-    return k + 1 < end and np.int64(table[text[k + 1]]) & DIGIT_MASK != 0
 
 
 def find(text: str, words: Sequence[str]) -> list[Number]:

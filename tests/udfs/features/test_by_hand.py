@@ -9,8 +9,6 @@ ACS = [
     ("今天天气很好", "今天天气不错", 4 / 6),  # 今 天 天 气 stay, 很 好 do not
     ("他来了", "他昨天来了", 1 / 5),  # only 他; 来 1 against 昨 1, 了 2 against 天 2
     ("我喜欢读书", "也我喜欢读书", 0.0),  # one character in front moves all
-    ("我喜欢读书", "我喜欢读书吗", 5 / 6),
-    ("他说他说", "说他说他", 0.0),
     ("春天来了", "春天来了", 1.0),
     ("春天", "", 0.0),
     ("", "春天", 0.0),
@@ -29,9 +27,7 @@ SPA = [
     ("我们明天出发", "明天我们就出发", 11 / 63),
     # The same move seen from the other side: 明天 0/7 → 2/6, thrice; 我们 2/7 → 0/6, twice;
     # 出发 5/7 → 4/6, once: (21/21 + 12/21 + 1/21) / 9.
-    ("明天我们就出发", "我们明天出发", 34 / 189),
     ("春天来了", "是春天来了", 1 / 5),  # one tile, 0/4 → 1/5
-    ("好好好好", "好好", 0.0),  # one tile, the first of three possible, 0/4 → 0/2
     ("春天来了", "春天来了", 0.0),
     ("他很高兴", "她十分快乐", math.nan),
     ("我来", "来我", math.nan),  # single characters are no substrings
@@ -59,9 +55,7 @@ PMD = [
     # Three shared. A: 春 0, 夏夏 2, 秋秋秋 5; MD = (2 + 5 + 3)/3.
     # B: 秋秋秋 0, 夏夏 4, 春 7; MD = (3 + 7 + 4)/3.
     ("春。夏夏。秋秋秋。", "秋秋秋。夏夏。春。", (14 / 3 - 10 / 3) / 3),
-    ("下雨了，快走", "下雨了，别出门", 0.0),  # one shared clause: no distance
     ("下雨了， 路很滑。", "下雨了,路很滑!", 1 / 4),  # the space counts: MD = 5/2 and 4/2
-    ("他很高兴。", "她十分快乐。", math.nan),
     ("。，！", "。，！", math.nan),  # no clause at all
     ("下雨了", "", math.nan),
     ("", "下雨了", math.nan),
@@ -71,14 +65,9 @@ PMD = [
 # LIS: characters of the longest common substring / characters of the source.
 LIS = [
     ("今天天气很好", "明天天气很好", 5 / 6),  # 天天气很好
-    ("今天天气很好", "天气", 2 / 6),
     ("天气", "今天天气很好", 1.0),  # the divisor is the source's length: not symmetric
     ("他来了", "她走了", 1 / 3),  # 了: a single character counts
-    ("甲乙丙丁", "丁丙乙甲", 1 / 4),
     ("甲乙丙甲乙丙丁", "甲乙丙丁", 4 / 7),
-    ("哈哈哈哈", "哈哈哈", 3 / 4),
-    ("a b", "a b c", 1.0),  # a space is a character
-    ("春", "秋", 0.0),
     ("春天", "", 0.0),
     ("", "春天", math.nan),
     ("", "", math.nan),
@@ -87,26 +76,18 @@ LIS = [
 # SL: characters (code points) of the normalised source.
 SL = [
     ("今天天气很好", 6),
-    ("好", 1),
     ("", 0),
     (" \u3000\n", 0),
     ("  你\u3000 好\t吗\n", 5),  # 你 好 吗
     ("𠮷野家", 3),  # beyond the basic plane
     ("👨\u200d👩\u200d👧", 5),  # three faces, two joiners
     ("等等…", 5),  # … is ... under NFKC
-    ("㍿", 4),  # 株式会社
-    ("①", 1),
-    ("e\u0301", 1),  # é
     ("\u1112\u1161\u11ab", 1),  # 한
-    ("か\u3099", 1),  # が
-    ("好" * 1000, 1000),
 ]
 
 # LR: characters of the paraphrase / characters of the source, both normalised.
 LR = [
     ("今天天气很好", "天气好", 3 / 6),
-    ("天气好", "今天天气很好", 6 / 3),
-    ("天气好", "气好天", 1.0),
     ("𠮷野家", "吉野", 2 / 3),
     ("好", "㍿", 4.0),  # 株式会社
     (" 你 好 ", "你  好", 1.0),

@@ -98,8 +98,6 @@ REPETITIVE = [
     ("ab" * 100, "ba" * 100),
     ("哈" * 120, "哈" * 60 + "呀" + "哈" * 60),
     ("好的，" * 60, "的好，" * 50),
-    ("甲乙丙" * 40, "丙乙甲" * 40),
-    ("1,2." * 50, ",1.2" * 50),
     (" a" * 80, "a " * 80),
     ("哈。" * 100, "。哈" * 100),
 ]
@@ -119,7 +117,6 @@ def test_long_texts(characters):
         ("的一" * 500, "一的" * 500),
         ("的一，" * 333, "一的，" * 333),
         ("的 " * 500, " 的一" * 333),  # the maximum number of runs, all of two characters
-        ("。" * 1000, "，" * 1000),
     ],
 )
 def test_hostile_pairs_finish(source, paraphrase):

@@ -29,11 +29,7 @@ GOLDEN = [
     ("我们明天早点出发", "早点出发我们明天", (2 / 5 * 1 / 8 * 1 / 12 * 1 / 16) ** (1 / 4)),
     ("今天 天气", "今天天气", 1.0),  # spaces do not count
     ("今天天气很好", "外面阳光明媚", 0.0),
-    ("你吃饭了吗", "我吃饭了呀", 0.0),  # three shared characters are no n-gram here
-    ("", "外面阳光明媚", 0.0),
     ("今天天气很好", "今天天", math.nan),  # too short for any n-gram
-    ("今天天气很好", "今 天 天", math.nan),
-    ("今天天气很好", "", math.nan),
     ("", "", math.nan),
 ]
 

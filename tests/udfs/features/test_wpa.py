@@ -19,15 +19,11 @@ GOLDEN = [
     ("买/3/本/book", "book/3", 61 / 140),
     # A surplus word on one side stays unmatched: only the first 人 0/2 → 1/3.
     ("人/人", "好/人/们", 1 / 3),
-    ("我/爱/北京", "我/爱/北京", 0.0),
     ("北京/大学", "北京大学/吗", math.nan),  # same characters, different words
     # Same length, first and last character, but different words.
     ("不得不", "不能不", math.nan),
-    ("一二三四五", "一二四三五", math.nan),
     ("一二三四五/不得不", "不得不/一二三四五", (2 * 3 / 8 + 5 / 8) / 4),
     ("好/。", "坏/。", math.nan),  # only punctuation is shared
-    ("_/~/我", "_/~/你", math.nan),
-    ("好", "", math.nan),
     ("", "好", math.nan),
     ("", "", math.nan),
 ]

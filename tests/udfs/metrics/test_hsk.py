@@ -27,11 +27,9 @@ def test_levels():
     [
         ("我很高兴", 1.0, 0.0),  # 我 很 高兴: all level 1
         ("我很高兴。", 3 / 4, 1 / 4),  # 。 is in no list
-        ("我很安慰", 2 / 3, 0.0),  # 安慰: level 5
         ("我很精致", 2 / 3, 1 / 3),  # 精致: level 7–9
         ("𠮷", 0.0, 1.0),
         ("", math.nan, math.nan),
-        (" ", math.nan, math.nan),
         (None, math.nan, math.nan),
     ],
 )

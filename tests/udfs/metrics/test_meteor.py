@@ -24,10 +24,7 @@ def score(paraphrase, *references):
         # each word of the reference matches once: 1 match, P = ½, R = 1:
         # Fmean = ½ / (0.45 + 0.1) = 10/11; 1 chunk: half of it
         ("快乐 愉快", "高兴", 5 / 11),
-        ("a", "b", 0.0),
         ("", "a", 0.0),
-        ("a", "", 0.0),
-        ("", "", 0.0),
     ],
 )
 def test_by_hand(paraphrase, reference, expected):

@@ -130,7 +130,7 @@ def scores_of(text: str) -> list[list[float]]:
     return [[float(cell) for cell in line.split("\t")] for line in text.splitlines()[1:]]
 
 
-@pytest.mark.parametrize("kind", ["lines", "tsv", "jsonl", "parquet"])
+@pytest.mark.parametrize("kind", ["lines", "tsv", "parquet"])
 def test_command_reads_files_and_tables(files, capsys, kind):
     if kind == "lines":
         line = [files["source.txt"], files["paraphrase.txt"], "--reference", files["human.txt"]]

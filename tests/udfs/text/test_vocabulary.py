@@ -3,16 +3,10 @@
 import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
-from plain_vocabulary import main_class, select
+from plain_vocabulary import select
 
 from gaixie.udfs.text.parts_of_speech import CLASSES, TAG_SETS
 from gaixie.udfs.text.vocabulary import words_of
-
-
-def test_a_word_counts_under_its_most_frequent_class():
-    assert main_class({"verb": 2, "general noun": 3}) == "general noun"
-    assert main_class({"verb": 3, "general noun": 3}) == "general noun"  # it is first in the list
-    assert main_class({"adverb": 1, "verb": 1, "idiom": 1}) == "verb"
 
 
 def kept_of(counts: dict[str, dict[str, int]]) -> list[tuple[str, str, int]]:

@@ -35,7 +35,6 @@ from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.metrics import Pairs, load_metric
 from gaixie.udfs.metrics.bootstrap import Estimate, Resamples, estimate, estimate_of, leave_one_out
 from gaixie.udfs.metrics.hsk import mean_levels
-from gaixie.udfs.metrics.sari import DELETIONS
 from gaixie.udfs.metrics.simplification import FEATURES
 from gaixie.udfs.reports import render, write_json
 from gaixie.udfs.storage.text_tables import read_lines
@@ -62,7 +61,7 @@ def report(args: argparse.Namespace) -> None:
         if not equals or not name or name in systems or name in ("source", "a person"):
             raise ValueError(f"--system {text}: expected NAME=FILE with a name of its own")
         systems[name] = read_column(file, len(data.source))
-    result = measure(data, systems, args.segmenter, args.deletion, args.samples, args.seed)
+    result = measure(data, systems, args.segmenter, args.samples, args.seed)
     args.output.mkdir(parents=True, exist_ok=True)
     write_json(args.output / "simplifications.json", result)
     text = render(TEMPLATE, **result)
@@ -107,7 +106,6 @@ def measure(
     data: SimplificationSet,
     systems: Mapping[str, pa.Array],
     segmenter: str = "jieba",
-    deletion: str = "f1",
     samples: int = 1000,
     seed: int = 0,
 ) -> dict[str, Any]:
@@ -115,7 +113,7 @@ def measure(
     resamples = Resamples(range(len(data.source)), samples, seed)
     cut = f"tokenize=zh-word:segmenter={segmenter}"
     metrics = {
-        "sari": load_metric(f"sari:{cut}:deletion={deletion}"),
+        "sari": load_metric(f"sari:{cut}"),
         "bleu": load_metric(f"bleu:{cut}"),
         **{name: load_metric(f"{name}:segmenter={segmenter}") for name in SHARES},
     }
@@ -176,7 +174,6 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--system", action="append", default=[], metavar="NAME=FILE", help=system)
     add("--output", type=Path, required=True, metavar="FOLDER", help="for the report")
     add("--segmenter", default="jieba", metavar="NAME", help="jieba or ltp:FOLDER (%(default)s)")
-    add("--deletion", default="f1", choices=DELETIONS, help="how SARI counts it (%(default)s)")
     add("--samples", type=positive, default=1000, metavar="N", help="resamples (%(default)s)")
     add("--seed", type=int, default=0, metavar="N", help="of the resamples (%(default)s)")
     return parser.parse_args(argv)

@@ -22,8 +22,6 @@ import os
 import platform
 import shutil
 import sys
-import time
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -91,24 +89,6 @@ def bench_full(pairs: Path) -> dict[str, float]:
     return {"pairs_per_s_all_cores": best_rate(FULL_SAMPLE, lambda: metric.outputs(*sides), 2)}
 
 
-def bench_tokenizer(pairs: Path, work: Path) -> dict[str, float]:
-    """Measures the entity-aligned tokenizer with at most 60,000 words, on one core."""
-    from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
-    from gaixie.udfs.text.entities import load_settings
-
-    texts = sample(pairs)[0].to_pylist()
-    words = Counter(word for row in JiebaSegmenter().cut(texts) for word in row if word.strip())
-    common = [word for word, _ in words.most_common(60_000)]
-    entities = load_settings(ROOT / "conf/entities.yaml")
-    EntityAlignedTokenizer.from_words(common, entities).save_pretrained(work)
-    started = time.perf_counter()
-    tokenizer = EntityAlignedTokenizer.from_pretrained(work)
-    load_s = time.perf_counter() - started
-    parts = [texts[start : start + 1_000] for start in range(0, len(texts), 1_000)]
-    one_core = best_rate(len(texts), lambda: [tokenizer(part) for part in parts], 2)
-    return {"words": len(common), "load_s": load_s, "sentences_per_s_per_core": one_core}
-
-
 def bench_job(
     pairs: str,
     output: str,
@@ -158,7 +138,6 @@ def bench_all(args: argparse.Namespace, pairs: Path, options: list[str]) -> dict
     result: dict[str, Any] = bench_parts(pairs)
     if importlib.util.find_spec("transformers"):
         result["full"] = bench_full(pairs)
-        result["tokenizer"] = bench_tokenizer(pairs, args.work / "tokenizer")
     local = result["job"] = bench_job(str(pairs), str(args.work / "output"), options)
     if args.s3:
         far = bench_s3(pairs, args.work / "store", options)

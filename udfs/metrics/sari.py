@@ -35,7 +35,7 @@ Unit: 0 to 100. A corpus score comes from summed counts, not from the mean of it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from pydantic.dataclasses import dataclass
@@ -44,8 +44,6 @@ from gaixie.udfs.metrics.grams import gram_counts, tokenize_columns, tokenizer_v
 from gaixie.udfs.metrics.metric import Metric, Pairs, ratio
 
 ORDERS = (1, 2, 3, 4)
-Deletion = Literal["precision", "f1"]
-DELETIONS = get_args(Deletion)
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class SARI(Metric):
     """SARI against all references of a row. segmenter: for zh-word, see text.segmenters."""
 
     tokenize: Literal["char", "zh-word", "13a"] = "char"
-    deletion: Deletion = "f1"
+    deletion: Literal["precision", "f1"] = "f1"
     segmenter: str = "jieba"
 
     name = "sari"

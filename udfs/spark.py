@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyspark import SparkContext, TaskContext
+from pyspark import SparkContext
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, FloatType, StringType, StructField, StructType
@@ -252,16 +252,10 @@ def score_columns(
     model: SPScore, segmenter: str, min_characters: int, max_characters: int
 ) -> Callable[..., Column]:
     """Returns an Arrow UDF (source, paraphrase, origin) -> struct of SCORED_FIELDS, which
-    validates, identifies and scores pairs.
-
-    A task that has a GPU uses it if the model can.
-    """
+    validates, identifies and scores pairs."""
 
     @arrow_udf(SCORED_FIELDS)
     def score(source: pa.Array, paraphrase: pa.Array, origin: pa.Array) -> pa.Array:
-        task = TaskContext.get()
-        gpu = task.resources().get("gpu") if task else None
-        model.gpu = gpu.addresses[0] if gpu else None
         limits = worker_segmenter(segmenter), min_characters, max_characters
         codes, fit, values = model.validated(source, paraphrase, *limits)
         if not fit.all():

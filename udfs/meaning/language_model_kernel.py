@@ -55,14 +55,15 @@ class Positions(NamedTuple):
 def positions(count: int, order: int) -> Positions:
     """Allocates so many positions."""
     grams = (order - 1, count)
-    return Positions(
+    arrays: list[np.ndarray] = [
         np.empty(count, np.uint16),
         np.empty(count, np.uint64),
         *np.zeros((2, *grams), np.uint32),  # where no n-gram ends yet, any bucket will do
         np.empty(grams, np.uint16),
         np.empty(count, np.uint8),
         *np.empty((2, count), np.float32),
-    )
+    ]
+    return Positions(*arrays)
 
 
 @njit(cache=True, nogil=True)

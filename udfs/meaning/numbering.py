@@ -86,7 +86,7 @@ def scratch(longest: int) -> Numbers:
     """Allocates scratch space for sentences of up to longest characters."""
     pair = 2 * longest + 2
     cells = 1 << (4 * longest + 16).bit_length()
-    return Numbers(
+    arrays: list[np.ndarray] = [
         classes(),
         np.zeros(len(classes()), np.uint16),  # untouched memory costs nothing
         np.empty(pair, np.int32),
@@ -97,7 +97,8 @@ def scratch(longest: int) -> Numbers:
         np.empty(pair, np.uint64),
         np.empty(pair, np.int32),
         np.zeros(cells, np.int32),
-    )
+    ]
+    return Numbers(*arrays)
 
 
 @inlined

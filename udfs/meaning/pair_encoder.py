@@ -51,11 +51,11 @@ HOW_TO_MAKE = "python research/make_pair_encoder.py makes it"
 class PairEncoder:
     """A trained network with its tokenizer. Get one from :meth:`load`."""
 
-    def __init__(self, folder: Path, tasks: Sequence[str], threads: int) -> None:
+    def __init__(self, folder: Path, tasks: Sequence[str], digest: str, threads: int) -> None:
         import ctranslate2
         from tokenizers import Tokenizer
 
-        self.tasks = tuple(tasks)
+        self.tasks, self.digest = tuple(tasks), digest
         self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
         self._tokenizer.enable_truncation(MAXIMUM_TOKENS, strategy="longest_first")
         self._tokenizer.no_padding()
@@ -79,10 +79,16 @@ class PairEncoder:
         Raises FileNotFoundError or ValueError, in one line, if the folder holds no such encoder, or
         one that is damaged or of another version.
         """
-        tasks = _description(Path(folder))["tasks"]
+        description = _description(Path(folder))
         given = os.environ.get("OMP_NUM_THREADS", "")
         default = int(given) if given.isdecimal() else len(os.sched_getaffinity(0))
-        return cls(Path(folder), tasks, threads or max(default, 1))
+        threads = threads or max(default, 1)
+        return cls(Path(folder), description["tasks"], description["digest"], threads)
+
+    @property
+    def signature(self) -> str:
+        """Returns all that decides a prediction; print it with every one that you report."""
+        return f"pair-encoder-zh|v:{FORMAT_VERSION}|{self.digest}"
 
     def predict(self, source: Sequence[str], paraphrase: Sequence[str]) -> np.ndarray:
         """Predicts every task: float32 in [0, 1], shape (rows, tasks). Expects normalised text."""

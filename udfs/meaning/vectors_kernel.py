@@ -51,14 +51,14 @@ class Room(NamedTuple):
 def room(words_a: int, words_b: int, dimensions: int) -> Room:
     """Allocates scratch space for sentences of up to so many words."""
     kinds = ("u8", "i8", "i4", "i4", "f4", "i4", "u1", "i4")
-    a, b = (
-        Side(
-            *(np.empty(words, kind) for kind in kinds),
-            np.empty((words, dimensions), np.int8),
-            np.empty(dimensions),
+
+    def side(words: int) -> Side:
+        arrays = [np.empty(words, kind) for kind in kinds]
+        return Side(
+            *arrays, vectors=np.empty((words, dimensions), np.int8), sums=np.empty(dimensions)
         )
-        for words in (words_a, words_b)
-    )
+
+    a, b = side(words_a), side(words_b)
     return Room(a, b, np.empty((words_a, words_b), np.float32), np.empty(dimensions, np.int32))
 
 

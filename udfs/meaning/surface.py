@@ -107,7 +107,7 @@ class Scratch(
 def scratch(longest: int) -> Scratch:
     """Allocates scratch space for sentences of up to longest characters."""
     pair, blocks = 2 * longest + 1, longest // 64 + 1
-    return Scratch(
+    arrays: list[np.ndarray] = [
         np.zeros(pair * blocks, np.uint64),
         np.empty((longest + 1) * blocks, np.uint64),
         np.empty(6 * blocks, np.uint64),
@@ -117,7 +117,8 @@ def scratch(longest: int) -> Scratch:
         *np.empty((3, longest + 4), np.int32),
         np.empty((4, longest // 2 + 2), np.int32),
         np.zeros(KINDS_OF_BRACKETS, np.int32),
-    )
+    ]
+    return Scratch(*arrays)
 
 
 @inlined

@@ -53,10 +53,9 @@ def room(words_a: int, words_b: int, dimensions: int) -> Room:
     kinds = ("u8", "i8", "i4", "i4", "f4", "i4", "u1", "i4")
 
     def side(words: int) -> Side:
-        arrays = [np.empty(words, kind) for kind in kinds]
-        return Side(
-            *arrays, vectors=np.empty((words, dimensions), np.int8), sums=np.empty(dimensions)
-        )
+        arrays: list[np.ndarray] = [np.empty(words, kind) for kind in kinds]
+        arrays += [np.empty((words, dimensions), np.int8), np.empty(dimensions)]
+        return Side(*arrays)
 
     a, b = side(words_a), side(words_b)
     return Room(a, b, np.empty((words_a, words_b), np.float32), np.empty(dimensions, np.int32))

@@ -133,8 +133,8 @@ def _read(
     losses = np.zeros(len(a.values), np.float32), np.zeros(len(b.values), np.float32)
     rows = vectors.features(*columns, resources.vectors, losses)
     by_pair = [np.split(losses[k], text.offsets[1:-1]) for k, text in enumerate((a, b))]
-    found = count(*columns), rows[:, CONTENT].min(axis=1), zip(*by_pair, strict=True)
-    return map(Pair, *sides, *found)
+    content = rows[:, CONTENT].min(axis=1)
+    return map(Pair, *sides, count(*columns), content, zip(*by_pair, strict=True))
 
 
 def _reasons(

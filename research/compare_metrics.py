@@ -46,7 +46,9 @@ def run(args: argparse.Namespace) -> None:
         for data_set in config.data_sets
     }
     for name, table in tables.items():
-        print(f"{name}: {len(table):,} pairs, {table['source'].nunique():,} sources")
+        added = int(table["added"].sum())
+        more = f", {added:,} of them sources added as their own candidates" if added else ""
+        print(f"{name}: {len(table):,} pairs{more}, {table['source'].nunique():,} sources")
     data_sets = []
     for data_set in config.data_sets:
         scored = score(data_set, tables[data_set.name], config, args.data)

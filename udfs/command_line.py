@@ -232,7 +232,8 @@ def in_words(error: BaseException) -> str:
     """Describes an error in one line; for a missing package, says what to install."""
     if name := _missing_package(error):
         extra = EXTRAS.get(name, "metrics")
-        return f"the package {name} is missing; pip install 'gaixie[{extra}]' installs it"
+        how = f"pip install 'gaixie[{extra}]' (in a clone: -e '.[{extra}]')"
+        return f"the package {name} is missing; {how} installs it"
     if type(error).__name__ == "ValidationError":  # pydantic's, without importing pydantic
         from gaixie.udfs.storage.settings import first_fault
 

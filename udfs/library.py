@@ -36,6 +36,7 @@ def score(
     source: str | Iterable[str | None] = "source",
     paraphrase: str = "paraphrase",
     tier: str = "core",
+    prefix: str = "",
 ) -> Any:
     """Returns data with the columns structure, synonyms, meaning, fluency and spscore, in [0, 1].
 
@@ -43,7 +44,7 @@ def score(
     pandas or Polars data frame, an Arrow table, a DuckDB relation or a Hugging Face data set, which
     comes back as the same type; or a list of sources, with the list of their paraphrases as second
     argument, which come back as dicts. source, paraphrase: names of the columns. tier: paper, core
-    or full (see SPScore.load). A row with a null sentence has null judgements (NaN in pandas); so
+    or full (see SPScore.load). prefix: stands before the names of the new columns. A row with a null sentence has null judgements (NaN in pandas); so
     has a row with half a surrogate pair, which a warning names.
 
     Raises TypeError for other data, and ValueError if a column is missing, does not hold strings,
@@ -55,7 +56,8 @@ def score(
         rows = _rows(data, source, paraphrase)
         sides = (source, paraphrase) if rows and source in rows[0] else COLUMNS
         texts = [_strings([row[name] for row in rows], name) for name in sides]
-        judged = _judge(texts, tier).to_pylist()
+        _refuse([*rows[0]] if rows else [], prefix)
+        judged = _judge(texts, tier, prefix).to_pylist()
         return [{**row, **judgements} for row, judgements in zip(rows, judged, strict=True)]
     is_pandas = _library(data) == "pandas" and hasattr(data, "columns")
     table = data if is_pandas else _arrow(data)
@@ -65,9 +67,8 @@ def score(
         if name not in names:
             raise ValueError(f"no column {name!r}, it has: {', '.join(names)}")
         texts.append(_strings(table[name], name))
-    if taken := [name for name in OUTPUTS if name in names]:
-        raise ValueError(f"column {taken[0]!r} already exists: drop or rename it")
-    return _joined(data, table, _judge(texts, tier))
+    _refuse(names, prefix)
+    return _joined(data, table, _judge(texts, tier, prefix))
 
 
 def paraphrase(
@@ -103,13 +104,19 @@ def _paraphraser() -> Paraphraser:
     return Paraphraser.load()
 
 
-def _judge(texts: Sequence[pa.Array], tier: str) -> pa.Table:
+def _refuse(names: Sequence[str], prefix: str) -> None:
+    """Raises ValueError for a column that has the name of a judgement."""
+    if taken := [prefix + name for name in OUTPUTS if prefix + name in names]:
+        raise ValueError(f"column {taken[0]!r} already exists: give a prefix=, or rename it")
+
+
+def _judge(texts: Sequence[pa.Array], tier: str, prefix: str) -> pa.Table:
     """Returns the judgements of [sources, paraphrases] as float32 Arrow columns, null if either
     sentence is null."""
     source, paraphrase = texts
     outputs = _metric(tier).outputs(source, paraphrase)
     columns = [pa.array(column, pa.float32(), from_pandas=True) for column in outputs.T.copy()]
-    return pa.table(columns, names=list(OUTPUTS))
+    return pa.table(columns, names=[prefix + name for name in OUTPUTS])
 
 
 def _paired(sources: Any, paraphrases: Any) -> list[tuple[Any, Any]]:
@@ -180,12 +187,12 @@ def _joined(data: Any, table: Any, judged: pa.Table) -> Any:
     """Returns data, as its own type, with the judgements appended as columns."""
     library = _library(data)
     if library == "pandas":
-        return data.assign(**{name: judged[name].to_numpy() for name in OUTPUTS})
+        return data.assign(**{name: judged[name].to_numpy() for name in judged.column_names})
     if library == "datasets":
-        for name in OUTPUTS:
+        for name in judged.column_names:
             data = data.add_column(name, judged[name].combine_chunks())
         return data
-    for name in OUTPUTS:
+    for name in judged.column_names:
         table = table.append_column(name, judged[name])
     if library == "polars":
         made = sys.modules["polars"].from_arrow(table)

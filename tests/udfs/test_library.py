@@ -64,6 +64,12 @@ def test_pandas_keeps_its_index(frame) -> None:
     pd.testing.assert_frame_equal(found[list(frame.columns)], frame)
 
 
+def test_a_prefix_makes_room_beside_ratings(frame) -> None:
+    found = gaixie.score(frame.assign(meaning=4.5), "原句", "改写", prefix="judged_")
+    assert found["meaning"].eq(4.5).all()
+    judged(found[[f"judged_{name}" for name in OUTPUTS]])
+
+
 def test_arrow(frame) -> None:
     table = pa.Table.from_pandas(frame, preserve_index=False)
     found = gaixie.score(table, "原句", "改写")
@@ -108,6 +114,10 @@ def test_a_data_set_of_the_hub(frame) -> None:
         (5, "int: expected a list of pairs"),
         ([("一句话",)], r"row 0: expected \(source, paraphrase\)"),
         ([{"source": "一句话"}], "row 0: no key 'paraphrase'"),
+        (
+            [{"source": "一", "paraphrase": "一", "meaning": 1}],
+            "'meaning' already exists: give a pre",
+        ),
         (pd.DataFrame({"source": ["一"]}), "no column 'paraphrase', it has: source"),
         (pd.DataFrame({"source": ["一"], "paraphrase": [1]}), "'paraphrase' is of int64"),
         (

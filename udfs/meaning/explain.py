@@ -10,8 +10,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from configparser import ConfigParser
-from functools import cache, cached_property, partial
-from itertools import accumulate, islice, pairwise
+from functools import cache, cached_property
+from itertools import accumulate, chain, islice, pairwise, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,16 +24,26 @@ from gaixie.udfs.text.code_points import from_strings, word_ends
 from gaixie.udfs.text.normalise import is_han, normalise, written_places
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 
-LOW = {"structure": 0.5, "synonyms": 0.5, "meaning": 0.8, "fluency": 0.8}
-"""A judgement below its value here gets a reason."""
-ODD_SPOTS, WORST = 2, 2
-"""The most odd spots to name, and the most words without a counterpart on each side."""
+LOW = {"meaning": 0.6, "fluency": 0.6, "structure": 0.5, "synonyms": 0.5}
+"""A judgement below its value here gets reasons, in this order."""
+VERY_LOW = 0.4
+"""Negations and single words are reasons only if meaning is below: they are often said otherwise."""
+MOST, MOST_OF_MEANING = 3, 2
+"""The most reasons of a pair, and those for its meaning."""
+MUCH = 0.6
+"""If this share of the content or more has a counterpart, that is no reason."""
+NEGATES = re.compile("[不没无未非缺免除否拒禁勿莫]")
+"""What may stand for a negation of the other sentence: 没有勇气 is 缺乏勇气."""
 NAMED = {"number": "number", "negation": "negation"} | dict.fromkeys(
     ("latin", "name", "foreign"), "name"
 )
 """The kinds of facts that reasons name, and as what. Good paraphrases change the others too."""
 SHARED = [COUNTED.index(name) for name in ("words_kept", "words_moved")]
 CONTENT = [vectors.NAMES.index(name) for name in ("source_kept", "paraphrase_kept")]
+AUXILIARY = frozenset("将会了过有没")
+"""No reasons by themselves: 没人修 is 无人打理."""
+ONE = re.compile(r"第?[一1]\D*")
+"""Often no number: 日复一日, and 首座 is 第一座."""
 
 Why = Callable[[str, str, dict[str, Any]], list[str]]
 """Maps (source, paraphrase, row) to the reasons for the pair's low judgements."""
@@ -68,8 +78,9 @@ def explain_pairs(
 ) -> list[list[str]]:
     """Returns, for each pair, a sentence for each thing that lowers one of its judgements.
 
-    judgements: the four of each pair, in [0, 1]. Each one below LOW gets at least one reason; None
-    means that all four are low. language: ``en`` or ``zh``; any other raises ValueError.
+    judgements: the four of each pair, in [0, 1]; None means that all four are 0. Only those below
+    LOW get reasons; a pair has MOST at most, and none for its meaning if no fault can be named.
+    language: ``en`` or ``zh``; any other raises ValueError.
     """
     say = _sentences(language)
     read = zip(_read(pairs, segmenter, resources), judgements, strict=True)
@@ -150,20 +161,23 @@ def _reasons(
     little = "little_shared" if kept < 0.2 else ""
     reasons: list[str] = []
     for name, least in LOW.items():
-        if judgements is not None and not judgements[name] < least:
+        judged = judgements[name] if judgements else 0.0
+        if not judged < least:
             continue
         if name == "structure":
             found = [say[little or "order"].format(share=f"{1 - moved:.0%}")]
         elif name == "synonyms":
             found = [say[little or "kept"].format(share=f"{kept:.0%}")]
         elif name == "meaning":
-            found = [*_changes(pair, say)] or [*_words(pair, say)]
-            found = found or [say["content"].format(share=f"{pair.content:.0%}")]
+            surely = judged < VERY_LOW
+            found = [*_changes(pair, say, surely)] or [*_words(pair, say)] * surely
+            if not found and pair.content < MUCH:
+                found = [say["content"].format(share=f"{pair.content:.0%}")]
+            found = [*dict.fromkeys(found)][:MOST_OF_MEANING]
         else:
-            found = [*islice(_odd_spots(pair, resources, say), ODD_SPOTS)] or [say["stiff"]]
-        line = partial(say["reason"].format, judgement=say[name])
-        reasons += [line(reason=reason) for reason in dict.fromkeys(found)]
-    return reasons
+            found = [*islice(_odd_spots(pair, resources, say), 1)] or [say["stiff"]]
+        reasons += [say["reason"].format(judgement=say[name], reason=reason) for reason in found]
+    return reasons[:MOST]
 
 
 @cache
@@ -175,26 +189,65 @@ def _sentences(language: str) -> Mapping[str, str]:
     return dict(parser[language])
 
 
-def _changes(pair: Pair, say: Mapping[str, str]) -> Iterator[str]:
-    """Yields reasons for facts that only one of the sentences has."""
+def _changes(pair: Pair, say: Mapping[str, str], surely: bool) -> Iterator[str]:
+    """Yields reasons for facts that only one of the sentences has.
+
+    surely: also those that are often no fault, such as negations.
+    """
     found = [facts.find(side.text, side.words) for side in (pair.a, pair.b)]
     lost, new = facts.missing(*found), facts.missing(*found[::-1])
-    for fact, other in [*facts.clashes(*found), *facts.turned(lost, new)]:
+    negations = [fact for fact in (*lost, *new) if fact.kind == "negation"]
+    turned = facts.turned(lost, new)
+    for fact, other in [*facts.clashes(*found), *([] if negations else turned)]:  # 低 is 不高
         written = pair.a.quote(fact.start, fact.end), pair.b.quote(other.start, other.end)
-        yield say["opposite"].format(text=written[0], other=written[1])
-    for sentence, verb, missing in ((pair.a, "lost", lost), (pair.b, "new", new)):
-        for fact in missing:
-            if kind := NAMED.get(fact.kind):
-                span = sentence.whole_words(fact.start, fact.end)
-                yield say[f"{kind}_{verb}"].format(text=sentence.quote(*span))
+        if not AUXILIARY & {*written}:
+            yield say["opposite"].format(text=written[0], other=written[1])
+    digits = [re.sub(r"\D", "", "".join(f"{n.value:g}" for n in side.numbers)) for side in found]
+    kinds = {*NAMED} - {"number"} if digits[0] == digits[1] else {*NAMED}  # 十八元六角 is 18.6元
+    if not surely or turned or len(negations) % 2 == 0:  # 非做不可 is 必须做
+        kinds.discard("negation")
+    named = [[fact for fact in side if fact.kind in kinds] for side in (lost, new)]
+    sides = (pair.a, pair.b, "lost", named[0]), (pair.b, pair.a, "new", named[1])
+    lines = [_missing(*side, say) for side in sides]
+    yield from filter(None, chain(*zip_longest(*lines)))
+
+
+def _missing(
+    here: Sentence,
+    there: Sentence,
+    verb: str,
+    missing: Sequence[facts.Fact],
+    say: Mapping[str, str],
+) -> Iterator[str]:
+    """Yields reasons for facts of one sentence that the other lacks; splinters of a name are one."""
+    spans: list[tuple[str, int, int]] = []
+    for fact in sorted(missing, key=lambda fact: fact.start):
+        if fact.kind == "number" and ONE.fullmatch(here.text[fact.start : fact.end]):
+            continue
+        kind = NAMED[fact.kind]
+        start, end = here.whole_words(fact.start, fact.end)
+        if spans and spans[-1][0] == kind == "name":
+            if not here.text[spans[-1][2] : start].strip("·"):
+                spans[-1] = kind, spans[-1][1], max(end, spans[-1][2])
+                continue
+        spans.append((kind, start, end))
+    for kind, start, end in spans:
+        text = here.text[start:end]
+        if (
+            text in there.text
+            or (kind == "name" and text[0] in there.text)  # 诺贝尔奖 is 诺奖
+            or (kind == "negation" and NEGATES.search(there.text))
+        ):
+            continue
+        yield say[f"{kind}_{verb}"].format(text=here.quote(start, end))
 
 
 def _words(pair: Pair, say: Mapping[str, str]) -> Iterator[str]:
-    """Yields reasons for the worst words without a counterpart."""
+    """Yields reasons for the worst word without a counterpart on each side."""
     sides = zip((pair.a, pair.b), ("lost", "new"), pair.losses, strict=True)
     for sentence, verb, losses in sides:
         numbers = numerals.find(sentence.text, sentence.words)  # 礼拜三 is 周三
-        for place in np.argsort(-losses, kind="stable")[:WORST]:
+        for place in np.argsort(-losses, kind="stable")[:1]:
             start, end = sentence.whole_words(place, place + 1)
             # The segmenter often cuts unknown text into pieces that are not words.
             if sentence.text[start:end] not in facts.known_words():

@@ -44,8 +44,9 @@ def score(
     pandas or Polars data frame, an Arrow table, a DuckDB relation or a Hugging Face data set, which
     comes back as the same type; or a list of sources, with the list of their paraphrases as second
     argument, which come back as dicts. source, paraphrase: names of the columns. tier: paper, core
-    or full (see SPScore.load). prefix: stands before the names of the new columns. A row with a null sentence has null judgements (NaN in pandas); so
-    has a row with half a surrogate pair, which a warning names.
+    or full (see SPScore.load). prefix: stands before the names of the new columns. A row with a
+    null sentence has null judgements (NaN in pandas); so has a row with half a surrogate pair,
+    which a warning names.
 
     Raises TypeError for other data, and ValueError if a column is missing, does not hold strings,
     or has the name of a judgement, or if two lists differ in length.

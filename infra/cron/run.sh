@@ -67,8 +67,12 @@ if [ "$code" -ne 0 ]; then
     say "$name failed with exit code $code: $log"
     if [ -n "${ALERT_COMMAND:-}" ]; then
         # shellcheck disable=SC2086  # a command and its arguments
-        tail -n 40 "$log" | $ALERT_COMMAND "$name" "$code" 9>&- ||
-            say "the alert failed: $ALERT_COMMAND"
+        {
+            tail -n 40 "$log"
+            echo "command: $*"
+            echo "log: $log"
+            echo "to run it again: RUN_ID=$run_id, and the line of the crontab"
+        } | $ALERT_COMMAND "$name" "$code" 9>&- || say "the alert failed: $ALERT_COMMAND"
     fi
 fi
 exit "$code"

@@ -53,6 +53,9 @@ RESERVED = (
 SMALL_BYTES = 10_000_000
 """Files of less are scanned in this process, before Spark starts (about 100,000 pairs)."""
 
+NO_HEADER = "; if no header line is there, --set csv.columns=[source,paraphrase] names the columns"
+LONGEST_NAME = 30
+"""Characters of a column's name; a longer one is rather a sentence."""
 GIVE_ENCODING = "it is not UTF-8: give its encoding"
 
 LISTED = 5
@@ -118,6 +121,8 @@ def _recognised(settings: Input, names: list[str], path: str) -> Input:
     for wanted in (*settings.text_columns, *(settings.carried or ())):
         if wanted not in names:
             there = ", ".join(names) or "none"
+            if any(name.isdecimal() or len(name) > LONGEST_NAME for name in names):
+                options = dict.fromkeys(options, NO_HEADER)
             hint = f"; {GIVE_ENCODING}" if UNDECODABLE in there else options.get(wanted, "")
             there = there if there.isprintable() else "what looks like UTF-16, or a binary file"
             raise UserError(f"{path}: no column '{wanted}', it has: {there}{hint}")

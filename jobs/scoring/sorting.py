@@ -148,9 +148,23 @@ def bins_of(cells: Cells) -> dict[str, Counter[int]]:
     return bins
 
 
-def warnings_of(stages: Mapping[str, Mapping[int, int]]) -> Iterator[str]:
-    """Yields a line for each stage of training that holds almost nothing. stages: pairs by origin
-    and stage."""
+def warnings_of(
+    stages: Mapping[str, Mapping[int, int]], quarantine: Mapping[str, Mapping[str, int]]
+) -> Iterator[str]:
+    """Yields a line for each origin of which most rows are in quarantine, and for each stage of
+    training that holds almost nothing.
+
+    stages: pairs by origin and stage. quarantine: rows by origin and reason.
+    """
+    for origin, reasons in quarantine.items():
+        rows, scored = sum(reasons.values()), sum(stages.get(origin, {}).values())
+        if rows > scored:
+            most = max(reasons, key=reasons.__getitem__)
+            hint = {"too_short": "; --min-characters", "too_long": "; --max-characters"}
+            yield (
+                f"{rows:,} rows of {origin} are in quarantine, and {scored:,} pairs are scored; "
+                f"{reasons[most]:,} are {most}{hint.get(most, '')}"
+            )
     for origin, counts in stages.items():
         total = sum(counts.values())
         for number in (1, 2, 3):

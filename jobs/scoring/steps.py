@@ -126,7 +126,7 @@ def score_inputs(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
     job.check_lock()
     storage.write(job.path(MANIFEST), manifest.to_json())  # last: now the run exists for readers
     print_summary(manifest, job.folder)
-    for warning in warnings_of(manifest.stages):
+    for warning in warnings_of(manifest.stages, manifest.quarantine):
         say(f"warning: {warning}")
 
 

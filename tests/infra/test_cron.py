@@ -90,10 +90,14 @@ def test_a_failure_alerts_once_and_keeps_its_code(wrapper):
     assert said.startswith("run.sh: score failed with exit code 7: ")
     call, *tail = wrapper.alerts.read_text().splitlines()
     assert call == "of score 7"
+    *tail, command, log, again = tail
     assert len(tail) == 40
     assert tail[0] == "63"
     assert tail[-2] == "it broke"
     assert tail[-1].endswith("exit code 7")
+    assert command.startswith("command: sh -c seq 100")
+    assert Path(log.removeprefix("log: ")).is_file()
+    assert "RUN_ID=20" in again
 
 
 def test_a_signal_goes_to_the_job_whose_code_counts(wrapper, tmp_path):

@@ -70,5 +70,6 @@ def test_a_package_of_an_extra_is_missing(tmp_path, line, extra):
         text=True,
     )
     assert done.returncode == 2
-    pattern = rf"\w+: error: the package (torch|transformers|datasets|accelerate) is missing; pip install 'gaixie\[{extra}\]' installs it\n"
+    pattern = r"\w+: error: the package (torch|transformers|datasets|accelerate) is missing; .*\n"
     assert re.fullmatch(pattern, done.stderr)
+    assert f"[{extra}]" in done.stderr

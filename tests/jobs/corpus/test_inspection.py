@@ -124,6 +124,7 @@ LLM, KIND = {"origin": "llm"}, {"origin_column": "kind"}
 NESTED = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["Id", "id"])
 REFUSED = [
     ("a.parquet", {"source": [A], "x": [B]}, LLM, "paraphrase"),
+    ("a.tsv", f"{A}\t{B}\t0\n", LLM, "csv.columns"),
     ("a.parquet", ONE | {"paraphrase": [7]}, LLM, "paraphrase"),
     ("a.parquet", ONE | {"kind": [1.5]}, KIND, "kind"),
     ("a.parquet", ONE | {"SL": ["x"]}, LLM, "SL"),

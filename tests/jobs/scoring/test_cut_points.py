@@ -73,6 +73,14 @@ def test_cells_of_a_table(spark):
     ],
 )
 def test_a_stage_with_almost_no_pairs_gets_a_warning(counts, thin):
-    lines = [*warnings_of({"parallel": counts})]
+    lines = [*warnings_of({"parallel": counts}, {})]
     assert [int(line.split()[1]) for line in lines] == thin
     assert all("cuts.parallel" in line for line in lines)
+
+
+def test_an_origin_mostly_in_quarantine_gets_a_warning():
+    stages = {"llm": {0: 0, 1: 10, 2: 10, 3: 10}, "human": {0: 0, 1: 30, 2: 30, 3: 30}}
+    quarantine = {"llm": {"too_short": 29, "identical": 5}, "human": {"too_short": 89}}
+    [line] = warnings_of(stages, quarantine)
+    assert line.startswith("34 rows of llm")
+    assert "29 are too_short; --min-characters" in line

@@ -34,7 +34,7 @@ import pyarrow as pa
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.metrics import Pairs, load_metric
 from gaixie.udfs.metrics.bootstrap import Estimate, Resamples, estimate, estimate_of, leave_one_out
-from gaixie.udfs.metrics.hsk import mean_levels
+from gaixie.udfs.metrics.hsk import levels, mean_levels
 from gaixie.udfs.metrics.simplification import FEATURES
 from gaixie.udfs.reports import render, write_json
 from gaixie.udfs.storage.text_tables import read_lines
@@ -54,6 +54,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def report(args: argparse.Namespace) -> None:
     """Reads the set and the systems, measures them, and writes the report."""
+    levels()  # first, since its package may be missing
     data = read_set(args.data, args.part)
     systems = {}
     for text in args.system:

@@ -59,13 +59,16 @@ def test_the_first_look_is_a_score_that_is_understood(open_page):
     assert "of the shared words stand in the same order" in structure.inner_text()
     share = "own => own.querySelector('i').offsetWidth / own.querySelector('.bar').offsetWidth"
     assert structure.evaluate(share) == pytest.approx(scores["structure"], abs=0.02)
+    page.click("#language")
+    assert page.inner_text(".whole").startswith(f"约 {rating} 分")
+    assert "共有词语的顺序" in page.inner_text(".judgements")
+    page.fill("#source", "会议原定周四举行，但因为暴雨推迟到了下周。")
+    page.fill("#rewrite", "会议原定周五在北京举行，有300人参加，没有推迟。")
+    page.wait_for_selector(".reason")
     page.hover(".reason >> nth=0")
     assert highlighted(page)[0] in page.inner_text(".reason >> nth=0")
     page.focus(".reason >> nth=1")
     assert highlighted(page)[0] in page.inner_text(".reason >> nth=1")
-    page.click("#language")
-    assert page.inner_text(".whole").startswith(f"约 {rating} 分")
-    assert "共有词语的顺序" in page.inner_text(".judgements")
     page.reload()
     page.wait_for_selector("html[lang=zh]")  # the chosen language stays
 
@@ -75,7 +78,15 @@ def test_all_that_is_said_is_said_in_both_languages(open_page):
     Chinese."""
     english = configparser.ConfigParser()
     english.read(Path(explain.__file__).with_name("reasons.ini"), "utf-8")
-    own = ("structure", "synonyms", "meaning", "fluency", "score", "level_")  # has its own words
+    own = (
+        "structure",
+        "synonyms",
+        "meaning",
+        "fluency",
+        "score",
+        "level_",
+        "reason",
+    )  # has its own words
     said = [
         text.format(share="40%", text="甲", other="乙")
         for name, text in english["en"].items()

@@ -146,7 +146,7 @@ def report(
     samples: int = 1000,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Returns test figures at threshold 0.5, at the held-out part's best, and at the other half's."""
+    """Returns test figures at thresholds: 0.5, the held-out part's best, the other half's."""
     pairs, probability = test
     label = pairs.label >= 0.5
     threshold = best_threshold(held_out[0].label >= 0.5, held_out[1])

@@ -27,7 +27,7 @@ from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 LOW = {"meaning": 0.6, "fluency": 0.6, "structure": 0.5, "synonyms": 0.5}
 """A judgement below its value here gets reasons, in this order."""
 VERY_LOW = 0.4
-"""Negations and single words are reasons only if meaning is below: they are often said otherwise."""
+"""Negations and single words are reasons only if meaning is below: both may be said otherwise."""
 MOST, MOST_OF_MEANING = 3, 2
 """The most reasons of a pair, and those for its meaning."""
 MUCH = 0.6
@@ -219,7 +219,7 @@ def _missing(
     missing: Sequence[facts.Fact],
     say: Mapping[str, str],
 ) -> Iterator[str]:
-    """Yields reasons for facts of one sentence that the other lacks; splinters of a name are one."""
+    """Yields reasons for facts that the other sentence lacks; splinters of a name are one."""
     spans: list[tuple[str, int, int]] = []
     for fact in sorted(missing, key=lambda fact: fact.start):
         if fact.kind == "number" and ONE.fullmatch(here.text[fact.start : fact.end]):

@@ -10,8 +10,8 @@ dropped; the two special tokens have no weight but can be matched; a sentence wi
 0; with several references, P, R and F1 each take their best.
 
 Decided here: padding is never matched (in the package it has a cosine of 0, which matters only if
-all cosines are negative); the last layer. Unit: share; 1 for a copy. Unrelated sentences do not score 0 but the
-model's usual similarity.
+all cosines are negative); the last layer. Unit: share; 1 for a copy. Unrelated sentences do not
+score 0 but the model's usual similarity.
 """
 
 from __future__ import annotations

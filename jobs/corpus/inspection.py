@@ -237,8 +237,8 @@ def _with_footers(spark: SparkSession, source: InputFiles) -> InputFiles:
         try:
             footers = [*pool.map(read_footer, [file.uri for file in source.files])]
         except TableError as error:
-            uri = next(file.uri for file in source.files if str(error).startswith(file.uri))
-            raise _fault(uri, str(error)) from None
+            uris = [file.uri for file in source.files if str(error).startswith(f"{file.uri}:")]
+            raise _fault([*uris, source.settings.path][0], str(error)) from None
     path, first = source.settings.path, shown(source.files[0].uri)
     expected = {own.name: own.type for own in footers[0].schema}
     for name, kind in expected.items():

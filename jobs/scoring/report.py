@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gaixie.jobs.corpus.written import data_files
+from gaixie.jobs.scoring.units import Job
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.reports import number, print_table, render
 from gaixie.udfs.spscore import JUDGEMENTS, OUTPUTS
@@ -20,9 +21,6 @@ from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import MANIFEST, RunManifest
 from gaixie.udfs.text.segmenters import load_segmenter
 from gaixie.udfs.text.validate import MALFORMED
-
-if TYPE_CHECKING:
-    from gaixie.jobs.scoring.steps import Job
 
 REPORT = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.j2")

@@ -47,7 +47,7 @@ def score_corpus(
         uris = [folder, *(source.path for source in settings.inputs)]
         small = sum(file.size for source in found for file in source.files) < SMALL_BYTES
         with begin_session("gaixie score_corpus", uris, small) as wait:
-            from gaixie.jobs.scoring import steps  # takes a second, while Java starts
+            from gaixie.jobs.scoring import steps, units  # takes a second, while Java starts
 
             metric, signature = steps.load_metric(settings)
             spark = wait()
@@ -60,7 +60,7 @@ def score_corpus(
             return
         check_lock = lock.check if lock else lambda: None
         given = metric, signature, inputs, run_id, folder, limit
-        job = steps.Job(spark, settings, *given, check_lock)
+        job = units.Job(spark, settings, *given, check_lock)
         if dry_run:
             steps.dry_run(job)
         else:

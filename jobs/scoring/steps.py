@@ -1,20 +1,18 @@
-"""The steps of a scoring run, from its inputs to its manifest, in order, and what they share."""
+"""The steps of a scoring run, from its inputs to its manifest, in order."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 
 import pandas as pd
-from pyspark.sql import SparkSession
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from gaixie.jobs.corpus.markers import WORK, Markers
 from gaixie.jobs.corpus.progress import progress
-from gaixie.jobs.corpus.reading import InputFiles, read_files
+from gaixie.jobs.corpus.reading import read_files
 from gaixie.jobs.corpus.session import set_shuffle_partitions
 from gaixie.jobs.scoring.report import REPORT, pick_examples, print_summary, report_page
 from gaixie.jobs.scoring.settings import ScoreSettings
@@ -26,7 +24,7 @@ from gaixie.jobs.scoring.sorting import (
     leave_out,
     warnings_of,
 )
-from gaixie.jobs.scoring.units import score_units, scored_rows, scorer_of
+from gaixie.jobs.scoring.units import Job, score_units, scored_rows, scorer_of
 from gaixie.jobs.scoring.writing import Table, make_manifest, write_quarantine, write_scored
 from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.reports import number, print_table
@@ -41,33 +39,6 @@ ROWS_PER_PARTITION = 250_000
 
 SAMPLE = 5_000
 """Rows of each input that a dry run scores."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """One scoring run."""
-
-    spark: SparkSession
-    settings: ScoreSettings
-    metric: SPScore
-    signature: str
-    """Of the metric and the segmenter: with the settings, it decides a score."""
-    inputs: list[InputFiles]
-    run_id: str
-    folder: str
-    limit: int | None
-    """Maximum number of rows to read."""
-    check_lock: Callable[[], None]
-    """Raises UserError if another process holds the run; called before each step that deletes or
-    publishes."""
-
-    @property
-    def extra_columns(self) -> dict[str, StructField]:
-        """Returns the columns of the inputs that the run carries along, by name."""
-        return {column.name: column for source in self.inputs for column in source.extra_columns}
-
-    def path(self, name: str) -> str:
-        return storage.join(self.folder, name)
 
 
 def load_metric(settings: ScoreSettings) -> tuple[SPScore, str]:

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -35,18 +35,16 @@ from gaixie.jobs.corpus.reading import (
 )
 from gaixie.jobs.corpus.session import cores
 from gaixie.jobs.corpus.written import data_files
+from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spark import SCORED_FIELDS, score_columns
-from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.spscore.stages import ORIGINS
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.storage import File, spark_uri
 from gaixie.udfs.storage.tables import MALFORMED_LINE
 from gaixie.udfs.text.validate import MALFORMED, REASONS
-
-if TYPE_CHECKING:
-    from gaixie.jobs.scoring.steps import Job
 
 UNIT_MB, UNIT_MB_A_CORE = 2048, 48
 """Input of a unit in MB, and its minimum for each core, so that a large cluster gets enough
@@ -56,6 +54,33 @@ MOST_UNITS = 1 << 16
 
 SPREAD_BYTES = 4_000_000
 """Input from which rows are spread over the cores if the files cannot be read in enough parts."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One scoring run."""
+
+    spark: SparkSession
+    settings: ScoreSettings
+    metric: SPScore
+    signature: str
+    """Of the metric and the segmenter: with the settings, it decides a score."""
+    inputs: list[InputFiles]
+    run_id: str
+    folder: str
+    limit: int | None
+    """Maximum number of rows to read."""
+    check_lock: Callable[[], None]
+    """Raises UserError if another process holds the run; called before each step that deletes or
+    publishes."""
+
+    @property
+    def extra_columns(self) -> dict[str, StructField]:
+        """Returns the columns of the inputs that the run carries along, by name."""
+        return {column.name: column for source in self.inputs for column in source.extra_columns}
+
+    def path(self, name: str) -> str:
+        return storage.join(self.folder, name)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from math import ceil
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -23,7 +23,7 @@ from gaixie.jobs.corpus.reading import column
 from gaixie.jobs.corpus.session import cores
 from gaixie.jobs.corpus.written import escape_undecodable, input_entry, written_files
 from gaixie.jobs.scoring.sorting import Cells, CutPoints, bins_of
-from gaixie.jobs.scoring.units import ScoredUnits
+from gaixie.jobs.scoring.units import Job, ScoredUnits
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spark import stage
 from gaixie.udfs.spscore import JUDGEMENTS, OUTPUTS
@@ -31,9 +31,6 @@ from gaixie.udfs.spscore.stages import SCORE_BINS, STAGES, quantile
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import RunManifest, RunRows
 from gaixie.udfs.storage.tables import MALFORMED_LINE
-
-if TYPE_CHECKING:
-    from gaixie.jobs.scoring.steps import Job
 
 SCORED_COLUMNS = ("pair_id", "source", "paraphrase", *FEATURES, *OUTPUTS)
 """Columns of scored files, before the input's own; folder names hold origin and stage."""

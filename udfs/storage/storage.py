@@ -204,9 +204,8 @@ def create(uri: str, content: bytes | str) -> None:
     """Writes a whole file if there is none.
 
     Of several concurrent calls with different contents exactly one succeeds, and the others raise
-    FileExistsError. On a file system a hard link decides; in a store, a
-    conditional request (``If-None-Match: *``), which the store must support: AWS, MinIO, SeaweedFS
-    and Ceph do.
+    FileExistsError. On a file system a hard link decides; in a store, a conditional request
+    (``If-None-Match: *``), which the store must support: AWS, MinIO, SeaweedFS and Ceph do.
     """
     try:
         _put(uri, content, os.link, "create")

@@ -47,9 +47,8 @@ def read_columns(
 
     errors: strict if bytes that are not UTF-8 are an error; otherwise UNDECODABLE stands before
     them. standard: the format of standard input, as the ending of a name. encoding: of text; see
-    Form. Raises TableError or
-    OSError, in one line that names file, column and line, for a missing column, a column that is
-    not text, or a malformed record.
+    Form. Raises TableError or OSError, in one line that names file, column and line, for a missing
+    column, a column that is not text, or a malformed record.
     """
     form = replace(form_of(standard if is_standard(name) else name), encoding=encoding)
     return _rows(name, columns, form, errors)

@@ -1,10 +1,9 @@
 """Computes the eight features by definition, one pair at a time, to test the kernels against."""
 
-from collections import Counter
 from difflib import SequenceMatcher
-from math import exp, log
 
 import numpy as np
+from sacrebleu.metrics.bleu import BLEU
 
 from gaixie.udfs.features.tiles import MINIMUM_TILE
 
@@ -134,38 +133,17 @@ def lis(source: str, paraphrase: str) -> float:
     return matcher.find_longest_match().size / len(source)
 
 
-ORDERS = (4, 5, 6, 7)
-
-
-def statistics(source: str, paraphrase: str) -> tuple[list[int], list[int], int, int]:
-    """Returns (matches by order, n-grams by order, characters of paraphrase, of source)."""
-    a, b = source.replace(" ", ""), paraphrase.replace(" ", "")
-    matches, totals = [], []
-    for order in ORDERS:
-        grams_a = Counter(a[k : k + order] for k in range(len(a) - order + 1))
-        grams_b = Counter(b[k : k + order] for k in range(len(b) - order + 1))
-        matches.append(sum((grams_a & grams_b).values()))
-        totals.append(max(len(b) - order + 1, 0))
-    return matches, totals, len(b), len(a)
+ALL_ORDERS = BLEU(tokenize="char", max_ngram_order=7, effective_order=True, force=True)
 
 
 def sbleu(source: str, paraphrase: str) -> float:
-    """Returns SBLEU of two normalised sentences."""
-    matches, totals, m, n = statistics(source, paraphrase)
-    if totals[0] == 0:
-        return float("nan")
-    if not any(matches):
-        return 0.0
-    logs, smoothing = [], 1.0
-    for match, total in zip(matches, totals, strict=True):
-        if total == 0:
-            break
-        if match == 0:
-            smoothing *= 2
-            logs.append(log(1 / (smoothing * total)))
-        else:
-            logs.append(log(match / total))
-    return min(1.0, exp(1 - n / m)) * exp(sum(logs) / len(logs))
+    """Returns SBLEU of two normalised sentences, from sacrebleu's statistics of orders 4 to 7."""
+    found = ALL_ORDERS.sentence_score(paraphrase, [source])
+    if not found.totals[3]:
+        return float("nan")  # sacrebleu gives 0 if there is no n-gram at all
+    statistics = found.counts[3:7], found.totals[3:7], found.sys_len, found.ref_len
+    smoothing = {"smooth_method": "exp", "effective_order": True, "max_ngram_order": 4}
+    return BLEU.compute_bleu(*statistics, **smoothing).score / 100
 
 
 def sl(source: str) -> float:

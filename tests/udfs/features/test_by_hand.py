@@ -1,8 +1,11 @@
-"""Features must equal values by hand. WPA, SBLEU and the tiles of SPA have their own tests."""
+"""Features must equal values by hand. The tiles of SPA have their own tests."""
 
 import math
+import sys
 
 import pytest
+
+from gaixie.udfs.text.words import alphanumeric
 
 # ACS: characters equal at the same position / characters of the longer side.
 ACS = [
@@ -96,7 +99,47 @@ LR = [
     ("", "", math.nan),
 ]
 
-GOLDEN = {"acs": ACS, "spa": SPA, "pmd": PMD, "lis": LIS, "lr": LR}
+# SBLEU: BP · (p4 · p5 · p6 · p7)^(1/4), p_k = matched k-grams / k-grams of the paraphrase, over the
+# orders of which the paraphrase has k-grams; BP = min(1, exp(1 − n / m)).
+SBLEU = [
+    ("今天天气非常好", "今天天气非常好", 1.0),
+    # m = 7 has 4, 3, 2, 1 n-grams; those with 呀 miss. No 7-gram matches: 1 / (2 · 1).
+    ("今天天气很好啊", "今天天气很好呀", (3 / 4 * 2 / 3 * 1 / 2 * 1 / 2) ** (1 / 4)),
+    ("今天天气很好", "今天天气", math.exp(1 - 6 / 4)),  # p4 = 1/1 alone, and brevity
+    ("今天天气", "今天天气很好", (1 / 3 * 1 / 4 * 1 / 4) ** (1 / 3)),  # p5 = 1/(2·2), p6 = 1/(4·1)
+    # Clipped: the source has 哈哈哈哈 once, so one of three matches. p5, p6 as above; no p7.
+    ("哈哈哈哈", "哈哈哈哈哈哈", (1 / 3 * 1 / 4 * 1 / 4) ** (1 / 3)),
+    # 我们明天 and 早点出发 moved. m = 8: 2 of 5; then 0 of 4, 3, 2: 1/(2·4), 1/(4·3), 1/(8·2).
+    ("我们明天早点出发", "早点出发我们明天", (2 / 5 * 1 / 8 * 1 / 12 * 1 / 16) ** (1 / 4)),
+    ("今天 天气", "今天天气", 1.0),  # spaces do not count
+    ("今天天气很好", "外面阳光明媚", 0.0),
+    ("今天天气很好", "今天天", math.nan),  # too short for any n-gram
+    ("", "", math.nan),
+]
+
+# WPA: (1 / |I|²) Σ over words of (words from here on) · |start in A / n − start in B / m|.
+WPA = [
+    # n = m = 4. 我 0 → 2, thrice; 爱 1 → 3, twice; 北京 2 → 0, once: 2/4 · 6 / 3².
+    ("我/爱/北京", "北京/我/爱", 1 / 3),
+    # n = m = 5, the comma is no word. 你好 0 → 3, twice; 世界 3 → 0, once: 3/5 · 3 / 2².
+    ("你好/,/世界", "世界/,/你好", 9 / 20),
+    # The k-th matches the k-th. 人 0 → 1, four times; 人 1 → 3, thrice; 都 2 → 2; 好 3 → 0, once:
+    # (1/4 · 4 + 2/4 · 3 + 0 + 3/4 · 1) / 4² = 3.25 / 16.
+    ("人/人/都/好", "好/人/都/人", 13 / 64),
+    # n = 7, m = 5. 3 at 1 → 4, twice; book at 3 → 0, once: (2 · 23/35 + 15/35) / 2².
+    ("买/3/本/book", "book/3", 61 / 140),
+    # A surplus word on one side stays unmatched: only the first 人 0/2 → 1/3.
+    ("人/人", "好/人/们", 1 / 3),
+    ("北京/大学", "北京大学/吗", math.nan),  # same characters, different words
+    # Same length, first and last character, but different words.
+    ("不得不", "不能不", math.nan),
+    ("一二三四五/不得不", "不得不/一二三四五", (2 * 3 / 8 + 5 / 8) / 4),
+    ("好/。", "坏/。", math.nan),  # only punctuation is shared
+    ("", "好", math.nan),
+    ("", "", math.nan),
+]
+
+GOLDEN = {"acs": ACS, "spa": SPA, "pmd": PMD, "lis": LIS, "lr": LR, "sbleu": SBLEU}
 CASES = [(name, *case) for name, cases in GOLDEN.items() for case in cases]
 CASES += [("sl", source, paraphrase, n) for source, n in SL for paraphrase in ("我们", "")]
 CASES += [("acs", paraphrase, source, share) for source, paraphrase, share in ACS]  # symmetric
@@ -105,3 +148,17 @@ CASES += [("acs", paraphrase, source, share) for source, paraphrase, share in AC
 @pytest.mark.parametrize(("name", "source", "paraphrase", "expected"), CASES)
 def test_golden(both, name, source, paraphrase, expected):
     assert both(name, source, paraphrase) == pytest.approx((expected,) * 2, rel=1e-6, nan_ok=True)
+
+
+@pytest.mark.parametrize(("source", "paraphrase", "expected"), WPA)
+def test_wpa(both, given_words, source, paraphrase, expected):
+    texts = source.replace("/", ""), paraphrase.replace("/", "")
+    found = both("wpa", *texts, given_words(source, paraphrase))
+    assert found == pytest.approx((expected,) * 2, rel=1e-6, nan_ok=True)
+
+
+def test_alphanumeric_is_what_python_says():
+    table = alphanumeric()
+    assert table.tolist() == [chr(code).isalnum() for code in range(sys.maxunicode + 1)]
+    assert all(table[ord(c)] for c in "好〇3Aéがx𠮷")
+    assert not any(table[ord(c)] for c in "，。,_ \u3000😀—…")

@@ -48,19 +48,23 @@ def test_a_reason_is_of_a_low_judgement(paraphrase, language):
         assert len(found) == len(set(found))
 
 
-def test_a_number_is_named_once_and_strangers_have_no_order():
-    source = "今天上午警方在火车站抓获四百名嫌犯，缴获了大量毒品。"
-    found = reasons(source, "今天上午在火车站警方抓住了嫌犯，还缴获大量毒品。")
-    numbers = [reason for reason in found if "四百" in reason]
-    assert numbers == ["meaning: the number “四百名” is missing"]
-    found = reasons("会议第二天才结束，定在星期五总结。", "会议结束了，大家各自回家。")
-    assert [reason for reason in found if "number" in reason] == [
-        "meaning: the number “第二天” is missing",
-        "meaning: the number “星期五” is missing",
-    ]
-    found = reasons(source, "候鸟在迁徙途中能够利用太阳、星辰以及地球磁场来确定自己的方位。")
-    found += reasons(source, "候鸟能够利用太阳。", HIGH | {"structure": 0.1})
-    assert "structure: the sentences have too little in common to compare" in found
+@pytest.mark.parametrize(
+    ("source", "paraphrase", "said"),
+    [
+        ("今天抓获四百名嫌犯。", "今天抓住了嫌犯。", "the number “四百名” is missing"),
+        ("会议第二天才结束。", "会议结束了，各自回家。", "the number “第二天” is missing"),
+        ("歌手保罗·麦卡特尼昨天到了。", "歌手昨天到了。", "“保罗·麦卡特尼” is missing"),
+        ("去年的产量大幅增加了。", "去年的产量大幅减少了。", "“增加” became “减少”"),
+        ("他上午九点要去参加会议。", "他要在晚上九点出席会议。", "“上午” became “晚上”"),
+        ("利润增长了百分之二十。", "利润提高了三成。", "the number “百分之二十” is missing"),
+    ],
+)
+def test_the_first_reason_is_the_fault(source, paraphrase, said):
+    """It is named once; what else differs, such as 参加 and 出席, is no fault and goes unsaid."""
+    found = reasons(source, paraphrase, HIGH | {"meaning": 0.1})
+    assert found[0] == f"meaning: {said}"
+    assert sum(said.partition("“")[2].partition("”")[0] in reason for reason in found) == 1
+    assert not any("counterpart" in reason for reason in found)
 
 
 def test_what_the_source_says_too_is_never_called_odd():
@@ -70,35 +74,6 @@ def test_what_the_source_says_too_is_never_called_odd():
     found = reasons(odd.replace("他", "她"), odd, low)
     assert not any("的的" in reason for reason in found)
     assert reasons(odd, odd, low) == ["fluency: it reads less smoothly than the source"]
-
-
-def test_fragments_are_no_words():
-    found = reasons("她转过身去，眼泪断了线似的往下掉。", "她转过身来时，眼泪止不住地流了下来。")
-    assert not any("地流" in reason for reason in found)
-
-
-def test_opposites_are_named_together():
-    found = reasons("去年的产量大幅增加了。", "去年的产量大幅减少了。")
-    assert "meaning: “增加” became “减少”" in found
-
-
-@pytest.mark.parametrize(
-    ("source", "paraphrase", "said"),
-    [
-        ("他上午九点要去参加会议。", "他要在晚上九点出席会议。", "“上午” became “晚上”"),
-        ("利润增长了百分之二十。", "利润提高了三成。", "the number “百分之二十” is missing"),
-    ],
-)
-def test_the_first_reason_is_the_fault(source, paraphrase, said):
-    """What else differs, such as 参加 and 出席, is no fault and goes unsaid."""
-    found = reasons(source, paraphrase, HIGH | {"meaning": 0.1})
-    assert found[0] == f"meaning: {said}"
-    assert not any("counterpart" in reason for reason in found)
-
-
-def test_what_says_the_same_is_no_fault():
-    found = reasons("我们约好礼拜三在门口见面。", "我们约好周三在门口见面。")
-    assert not any("三" in reason for reason in found if reason.startswith("meaning"))
 
 
 @pytest.mark.parametrize(
@@ -114,6 +89,7 @@ def test_what_says_the_same_is_no_fault():
         ("这件事我们非做不可。", "这件事我们必须做。"),
         ("他给了我一百块钱买书。", "为了买书，一百块钱他给了我。"),
         ("昨天晚上狗咬了人。", "昨天晚上人咬了狗。"),
+        ("我们约好礼拜三在门口见面。", "我们约好周三在门口见面。"),
     ],
 )
 def test_no_reason_is_false(source, paraphrase):
@@ -127,13 +103,6 @@ def test_what_is_often_said_otherwise_needs_a_very_low_meaning():
     assert reasons(*pair, HIGH | {"meaning": 0.5}) == []
     assert reasons(*pair, HIGH | {"meaning": 0.3}) == ["meaning: the negation “没有” is dropped"]
     assert reasons(*pair, HIGH | {"meaning": 0.7}) == []
-
-
-def test_splinters_of_a_name_are_one():
-    found = reasons(
-        "歌手保罗·麦卡特尼昨天抵达了上海。", "客人昨天抵达了上海。", HIGH | {"meaning": 0.1}
-    )
-    assert "meaning: “保罗·麦卡特尼” is missing" in found
 
 
 @pytest.mark.parametrize(

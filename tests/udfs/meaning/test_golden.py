@@ -8,38 +8,30 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-import pytest
 
-from gaixie.udfs.meaning import extract, language_model, surface, vectors
-from gaixie.udfs.meaning.extract import Resources
+from gaixie.udfs.features import extract_code_points
+from gaixie.udfs.meaning import extract
+from gaixie.udfs.meaning.extract import CORE_FEATURES, FAMILIES, Resources
 from gaixie.udfs.text.code_points import from_strings, word_ends
 
 GOLDEN = pq.read_table(Path(__file__).parents[1] / "golden/meaning.parquet")
-SIDES = [GOLDEN[side].to_pylist() for side in ("source", "paraphrase")]
+BOUNDS = {
+    "surface": {"rtol": 1e-6},
+    "vectors": {"rtol": 0, "atol": 2e-3},
+    "language_model": {"rtol": 1e-5, "atol": 1e-4},
+}
 
 
-@pytest.fixture(scope="module")
-def pairs():
-    texts = [from_strings(["".join(words) for words in side]) for side in SIDES]
-    return *texts, *map(word_ends, SIDES)
-
-
-def expected(names):
-    return np.column_stack([GOLDEN[name] for name in names])
-
-
-def test_surface(pairs):
-    found = extract.count(*pairs)[:, : len(surface.NAMES)]
-    np.testing.assert_allclose(found, expected(surface.NAMES), rtol=1e-6)
-
-
-def test_vectors(pairs):
-    found = vectors.features(*pairs, Resources.load().vectors)
-    names = [f"vectors_{name}" for name in vectors.NAMES]
-    np.testing.assert_allclose(found, expected(names), atol=2e-3)
-
-
-def test_language_model(pairs):
-    found = language_model.features(*pairs[:2], Resources.load().language_model)
-    names = [f"lm_{name}" for name in language_model.NAMES]
-    np.testing.assert_allclose(found, expected(names), rtol=1e-5, atol=1e-4)
+def test_columns_stay_and_blocks_do_not_show(monkeypatch):
+    sides = [GOLDEN[side].to_pylist() for side in ("source", "paraphrase")]
+    texts = [from_strings(["".join(words) for words in side]) for side in sides]
+    pairs = *texts, *map(word_ends, sides)
+    found = extract.extract_core(*pairs, Resources.load())
+    columns = dict(zip(CORE_FEATURES, found.T, strict=True))
+    for family, bounds in BOUNDS.items():
+        for name in FAMILIES[family]:
+            np.testing.assert_allclose(columns[name], GOLDEN[name], err_msg=name, **bounds)
+    eight = extract_code_points(*pairs)
+    np.testing.assert_array_equal(found[:, : eight.shape[1]], eight)
+    monkeypatch.setattr(extract, "BLOCK", 7)
+    np.testing.assert_array_equal(extract.extract_core(*pairs, Resources.load()), found)

@@ -1,4 +1,3 @@
-import json
 import shutil
 
 import numpy as np
@@ -16,11 +15,6 @@ TEXTS = ["今天天气很好", "", "我不知道", "你去北京了吗", "好", 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> str:
     return tiny_bert(tmp_path_factory.mktemp("encoder") / "bert")
-
-
-@pytest.fixture
-def copy(folder, tmp_path):
-    return shutil.copytree(folder, tmp_path / "bert")
 
 
 def hidden(folder: str, text: str) -> torch.Tensor:
@@ -70,27 +64,20 @@ def test_signature_follows_the_weights(folder, tmp_path):
 # Folders that are not a model
 
 
-def without_padding(folder) -> None:
-    settings = json.loads((folder / "tokenizer_config.json").read_text())
-    del settings["pad_token"]
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-
-
 @pytest.mark.parametrize(
-    ("breakage", "complaint"),
+    ("name", "content"),
     [
-        (lambda path: (path / "model.safetensors").unlink(), "no file named model.safetensors"),
-        (lambda path: (path / "config.json").write_text("{"), "not a valid JSON"),
-        (lambda path: (path / "tokenizer.json").unlink(), "it has no tokenizer"),
-        (without_padding, "its tokenizer has no padding token"),
+        *[("model.safetensors", None), ("config.json", "{"), ("tokenizer.json", None)],
+        ("tokenizer_config.json", '{"tokenizer_class": "PreTrainedTokenizerFast"}'),  # no padding
     ],
 )
-def test_broken_folder(copy, breakage, complaint):
-    breakage(copy)
-    with pytest.raises(ValueError, match=complaint) as caught:
+def test_broken_folder(folder, tmp_path, name, content):
+    copy = shutil.copytree(folder, tmp_path / "bert")
+    (copy / name).unlink()
+    if content is not None:
+        (copy / name).write_text(content)
+    with pytest.raises(ValueError, match=rf"^{copy}: cannot be loaded: [^\n]+$"):
         Encoder(str(copy))
-    assert str(caught.value).startswith(f"{copy}: cannot be loaded: ")
-    assert "\n" not in str(caught.value)
 
 
 def test_no_model(tmp_path):

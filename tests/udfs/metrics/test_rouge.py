@@ -1,10 +1,6 @@
-"""ROUGE must equal values by hand, rouge_score on the same tokens, and rouge-chinese.
-
-By hand: 2 · shared / (units of the paraphrase + units of the reference).
-"""
+"""ROUGE must equal rouge_score on the same tokens."""
 
 import numpy as np
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
@@ -13,30 +9,7 @@ from gaixie.udfs.metrics.grams import tokenizer
 from gaixie.udfs.metrics.metric import Pairs
 from gaixie.udfs.metrics.rouge import ROUGE
 
-GOLDEN = [
-    # 今 天 天 气; 今天 天天 天气; 今天天气.
-    ("今天天气很好", "今天天气不错", (8 / 12, 6 / 10, 8 / 12)),
-    # All characters; 我们 们明 明天 and 早点 点出 出发 of 7 + 7; one half as a subsequence.
-    ("我们明天早点出发", "早点出发我们明天", (1.0, 12 / 14, 8 / 16)),
-    ("哈哈哈", "哈哈", (4 / 5, 2 / 3, 4 / 5)),  # a repeated unit counts as often as both have it
-    ("好", "好", (1.0, 0.0, 1.0)),  # one character has no bigram
-    ("", "今天", (0.0, 0.0, 0.0)),
-    ("", "", (0.0, 0.0, 0.0)),
-]
 VARIANTS = ("1", "2", "l")
-
-
-@pytest.mark.parametrize(("paraphrase", "reference", "expected"), GOLDEN)
-def test_golden(paraphrase, reference, expected):
-    pairs = Pairs.of([None], [paraphrase], [reference])
-    actual = tuple(ROUGE(v).sentence_scores(pairs)[0] for v in VARIANTS)
-    assert actual == pytest.approx(expected)
-
-
-def test_the_best_of_several_references():
-    pairs = Pairs.of([None] * 3, ["春夏", "春夏", None], ["春", None, "春"], ["春夏", "秋", "春"])
-    np.testing.assert_allclose(ROUGE("1").sentence_scores(pairs), [1, 0, np.nan])
-    assert ROUGE("1").corpus_score(pairs) == 0.5
 
 
 class Split:

@@ -38,13 +38,10 @@ def score(path, source, paraphrase, **settings):
     [
         ("我很高兴", "我很快乐", (1 + 1 + 0.8) / 3 / math.sqrt(2)),  # N = 2: 我 很
         ("高兴", "快乐", 0.8),  # N = 0: the first factor is 1
-        ("高兴", "高兴", 1.0),  # N = 1
         ("高兴。", "快乐!", 0.8),  # punctuation is not a word
         ("高兴的", "难过", 0.0),  # the nearest word is 的, which has no vector
-        ("的", "快乐", 0.0),
         ("的", "的", 1.0),  # no vector, but equal words
         ("", "快乐", 0.0),
-        ("快乐", "", 0.0),
     ],
 )
 def test_by_hand(path, source, paraphrase, expected):

@@ -1,6 +1,5 @@
 """A command must end with one line and an exit code, however it ends."""
 
-import io
 import os
 import signal
 import subprocess
@@ -9,25 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gaixie.udfs.command_line import UserError, log_file, run_command, say
-
-
-class Writes(io.StringIO):
-    """A stream that keeps each write; another thread's text can only come between two writes."""
-
-    def __init__(self):
-        super().__init__()
-        self.parts: list[str] = []
-
-    def write(self, text: str) -> int:
-        self.parts.append(text)
-        return len(text)
-
-
-def test_a_line_is_written_at_once(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", stream := Writes())
-    say("score: 0.442")
-    assert stream.parts == ["score: 0.442\n"]
+from gaixie.udfs.command_line import UserError, log_file, run_command
 
 
 def fails(error: BaseException):
@@ -64,22 +45,19 @@ class Py4JError(Exception):
     __module__ = "py4j.protocol"
 
 
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (
-            RuntimeError(JAVA_TRACE.format("No space left on device")),
-            "the disk is full (No space left on device)",
-        ),
-        (RuntimeError(JAVA_TRACE.format("Stale file handle")), "Stale file handle"),
-        (MemoryError(), "out of memory (MemoryError)"),
-        (RuntimeError("No module named 'gaixie'"), "the executors' Python has no gaixie"),
-        (ConnectionRefusedError(111, "Connection refused"), "Java has ended ("),
-        (Py4JError("An error occurred while calling o399.getRow"), "Java has ended ("),
-        (Py4JError("An error occurred while calling o1.f. Trace:\nno f\n"), "An error occurred"),
-        (KeyError(), "KeyError"),
-    ],
-)
+FULL = JAVA_TRACE.format("No space left on device")
+FAILURES = [
+    (RuntimeError(FULL), "the disk is full (No space left on device)"),
+    (RuntimeError(JAVA_TRACE.format("Stale file handle")), "Stale file handle"),
+    (RuntimeError("No module named 'gaixie'"), "the executors' Python has no gaixie"),
+    (ConnectionRefusedError(111, "Connection refused"), "Java has ended ("),
+    (Py4JError("An error occurred while calling o399.getRow"), "Java has ended ("),
+    (Py4JError("An error occurred while calling o1.f. Trace:\nno f\n"), "An error occurred"),
+    (KeyError(), "KeyError"),
+]
+
+
+@pytest.mark.parametrize(("error", "expected"), FAILURES)
 def test_another_failure_is_one_line_and_a_log(error, expected, capsys):
     assert run_command("score", fails(error), "it can be resumed", mistakes=()) == 1
     said = capsys.readouterr().err
@@ -88,10 +66,7 @@ def test_another_failure_is_one_line_and_a_log(error, expected, capsys):
     assert line.endswith("it can be resumed; the full traceback is in")
     assert "Traceback" in Path(log).read_text("utf-8")
     Path(log).unlink()
-
-
-def test_a_log_is_kept_only_after_a_failure():
-    files = []
+    files = []  # a log is kept only after a failure
     assert run_command("score", lambda: files.append(log_file())) == 0
     assert not files[0].exists()
 

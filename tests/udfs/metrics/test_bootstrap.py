@@ -23,9 +23,8 @@ PAIRS = Pairs.of(SOURCE, PARAPHRASE, FIRST, SECOND)
 @pytest.mark.parametrize(
     "spec",
     [
-        *("bleu", "bleu:order=2", "self-bleu", "ibleu:alpha=0.3", "self-ibleu:alpha=0.3"),
-        *("sari", "sari:tokenize=zh-word:deletion=precision", "hsk-easy", "hsk-hard", "pinc"),
-        *("rouge-l", "edit-distance", "compression"),
+        *("bleu:order=2", "self-bleu", "ibleu:alpha=0.3", "self-ibleu:alpha=0.3", "rouge-l"),
+        *("sari:tokenize=zh-word:deletion=precision", "hsk-easy", "pinc"),
     ],
 )
 def test_sums_make_the_corpus_score(spec):
@@ -40,10 +39,10 @@ def test_sums_make_the_corpus_score(spec):
 
 
 def test_nothing_scored_is_nan():
-    pairs = Pairs.of(["他"], [None], ["她"])
-    for spec in ("bleu", "self-bleu", "hsk-easy", "rouge-l"):
-        metric = load_metric(spec)
-        assert np.isnan(metric.score_of_sums(metric.row_sums(pairs).sum(axis=0)))
+    metric = load_metric("bleu")
+    assert np.isnan(metric.score_of_sums(metric.row_sums(Pairs.of(["他"], [None], ["她"]))[0]))
+    assert np.isnan(bootstrap.interval([np.nan, np.inf])).all()
+    assert bootstrap.interval([np.nan, 2.0]) == (2.0, 2.0)
 
 
 def test_a_person_is_scored_against_the_others():
@@ -87,8 +86,3 @@ def test_the_same_draws_serve_rows_and_counts():
         times = np.bincount(drawn, minlength=3)
         means.append(times @ sums / (times @ sizes))
     np.testing.assert_allclose(bootstrap.interval(means), (low, high))
-
-
-def test_an_interval_of_nothing():
-    assert np.isnan(bootstrap.interval([np.nan, np.inf])).all()
-    assert bootstrap.interval([np.nan, 2.0]) == (2.0, 2.0)

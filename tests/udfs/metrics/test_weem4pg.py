@@ -90,15 +90,14 @@ def test_fast_equals_the_reference(source, paraphrase):
 # Reading
 
 
-@pytest.mark.parametrize("kind", ["vectors.txt.gz", "v.bin", "folder"])
-def test_every_format(tmp_path, path, kind):
+@pytest.mark.parametrize("name", ["vectors.txt.gz", "v.bin", "vectors.bin"])
+def test_every_format(tmp_path, path, name):
     from gensim.models import KeyedVectors
 
-    (tmp_path / "folder").mkdir()
-    written = tmp_path / kind / "vectors.bin" if kind == "folder" else tmp_path / kind
-    vectors = KeyedVectors.load_word2vec_format(path)
-    vectors.save_word2vec_format(str(written), binary=".bin" in written.name)
-    index, matrix = load_vectors(tmp_path / kind)
+    KeyedVectors.load_word2vec_format(path).save_word2vec_format(
+        str(tmp_path / name), binary=".bin" in name
+    )
+    index, matrix = load_vectors(tmp_path if name == "vectors.bin" else tmp_path / name)
     assert set(index) == set(VECTORS)
     for word, vector in VECTORS.items():
         assert matrix[index[word]].tolist() == pytest.approx(vector)
@@ -111,12 +110,7 @@ def test_kept_until_the_file_changes(tmp_path):
     assert load_vectors(path) is first
     path.write_text("1 2\n只 1.0 0.0\n", encoding="utf-8")
     assert list(load_vectors(path).rows) == ["只"]
-
-
-@pytest.mark.parametrize("content", ["", "我们今天去公园。\n", "3 2\n高兴 1.0 0.0\n快乐 x y\n"])
-def test_no_vectors(tmp_path, content):
-    path = tmp_path / "vectors.txt"
-    path.write_text(content, encoding="utf-8")
-    with pytest.raises(ValueError, match="no word vectors could be read") as caught:
-        load_vectors(path)
-    assert str(caught.value).count("\n") == 0
+    for content in ("", "我们今天去公园。\n", "3 2\n高兴 1.0 0.0\n快乐 x y\n"):
+        path.write_text(content, encoding="utf-8")
+        with pytest.raises(ValueError, match=r"^[^\n]*no word vectors could be read[^\n]*$"):
+            load_vectors(path)

@@ -28,21 +28,11 @@ PARAPHRASES = [
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / "full"
-    rng = np.random.default_rng(0)
-    features = rng.random((300, len(TIERS["full"]))).astype(np.float32)
-    # Each output is the encoder's own rating, which shows what the heads read.
-    heads = {
-        output: Head(
-            fit_model(
-                features[:, [FIRST + k]],
-                features[:, FIRST + k],
-                names=[ENCODER_FEATURES[k]],
-                seeds=1,
-            ),
-            (ENCODER_FEATURES[k],),
-        )
-        for k, output in enumerate(OUTPUTS)
-    }
+    features = np.random.default_rng(0).random((300, len(TIERS["full"]))).astype(np.float32)
+    heads = {}  # each output is the encoder's own rating, which shows what the heads read
+    for k, (output, name) in enumerate(zip(OUTPUTS, ENCODER_FEATURES, strict=False), FIRST):
+        fit = fit_model(features[:, [k]], features[:, k], names=[name], seeds=1)
+        heads[output] = Head(fit, (name,))
     model = SPScore("full", heads, resources=Resources.load().digests())
     model.bind()
     model.save(folder)
@@ -50,16 +40,13 @@ def folder(tmp_path_factory):
 
 
 def test_a_saved_model_reads_with_its_encoder(folder):
-    model = SPScore.load(folder)
+    model, core = SPScore.load(folder), SPScore.load("core")
     encoder = pair_encoder.PairEncoder.load()
     features = model.extract(SOURCES, PARAPHRASES)[0]
-    np.testing.assert_allclose(
-        features[:, FIRST:], encoder.predict(SOURCES, PARAPHRASES), atol=0.01
-    )
-    core = SPScore.load("core")
-    np.testing.assert_array_equal(
-        features[:, len(CORE_FEATURES) : FIRST], core.outputs(SOURCES, PARAPHRASES)
-    )
+    read = encoder.predict(SOURCES, PARAPHRASES)
+    np.testing.assert_allclose(features[:, FIRST:], read, atol=0.01)
+    of_core = core.outputs(SOURCES, PARAPHRASES)
+    np.testing.assert_array_equal(features[:, len(CORE_FEATURES) : FIRST], of_core)
     outputs = model.outputs(SOURCES, PARAPHRASES)
     assert outputs.shape == (3, 5)
     assert ((outputs >= 0) & (outputs <= 1)).all()

@@ -13,12 +13,9 @@ def root(admin) -> str:
     return f"s3a://{admin.BUCKET}/on-disk"
 
 
-def test_local_paths_stay_what_they_are(tmp_path):
-    with local_copy(tmp_path / "out", "gold.txt", None) as (output, corpus, nothing):
-        assert (output, corpus, nothing) == (tmp_path / "out", Path("gold.txt"), None)
-
-
-def test_files_and_folders_come_and_go(root):
+def test_files_and_folders_come_and_go(root, tmp_path):
+    with local_copy(tmp_path / "out", "gold.txt", None) as found:  # local paths stay
+        assert (*found,) == (tmp_path / "out", Path("gold.txt"), None)
     storage.write(f"{root}/model/a.json", "{}")
     storage.write(f"{root}/model/trees/b.txt", "tree")
     storage.write(f"{root}/gold.txt", "我/r 们/k")
@@ -33,7 +30,7 @@ def test_files_and_folders_come_and_go(root):
     assert not output.exists()
 
 
-def test_a_failed_job_leaves_nothing(root):
+def test_a_failed_job_leaves_nothing_and_what_is_there_stays(root):
     def fail():
         with local_copy(f"{root}/failed") as (output,):
             output.mkdir(parents=True)
@@ -43,11 +40,8 @@ def test_a_failed_job_leaves_nothing(root):
     with pytest.raises(ValueError, match="no sense"):
         fail()
     assert not storage.exists(f"{root}/failed")
-
-
-def test_what_is_there_is_not_written_over(root):
     storage.write(f"{root}/kept/a.json", "{}")
-    with pytest.raises(FileExistsError, match="--overwrite replaces it"):
+    with pytest.raises(FileExistsError, match="--overwrite"):
         local_copy(f"{root}/kept", overwrite=False).__enter__()
     with pytest.raises(FileNotFoundError, match="nowhere: no such file"):
         local_copy(None, f"{root}/nowhere").__enter__()

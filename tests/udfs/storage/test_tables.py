@@ -42,24 +42,19 @@ def read_csv(lines: str, quote: str = '"') -> list:
 # CSV
 
 
-STRAY = {
-    "a quote closed on another line": (
-        '1,2,"开\n3,4,5" x\n',
-        [["1", "2", "开"], ["3", "4", '5" x']],
-    ),
-    "never closed": ('1,"开,\n3,4,5\n6,7,8\n', ['1,"开,', ["3", "4", "5"], ["6", "7", "8"]]),
-    "a record of two lines": ('1,"甲\n乙",3\n4,5,6\n', [["1", "甲\n乙", "3"], ["4", "5", "6"]]),
-    "too few and too many": ("1,2\n3,4,5,6\n", ["1,2", "3,4,5,6"]),
-    "doubled quotes": ('1,"他说""好""",3\n', [["1", '他说"好"', "3"]]),
-    "a quote inside": ('1,5" 长,3\n', [["1", '5" 长', "3"]]),
-    "blank lines": ("\n1,2,3\n\r\n", [["1", "2", "3"]]),
-    "empty cells": (",,\n", [["", "", ""]]),
-}
-
-
-@pytest.mark.parametrize("name", STRAY)
-def test_quotes_never_swallow_rows(name):
-    lines, records = STRAY[name]
+@pytest.mark.parametrize(
+    ("lines", "records"),
+    [
+        # A quote that is closed on another line, and one that is never closed.
+        ('1,2,"开\n3,4,5" x\n', [["1", "2", "开"], ["3", "4", '5" x']]),
+        ('1,"开,\n3,4,5\n6,7,8\n', ['1,"开,', ["3", "4", "5"], ["6", "7", "8"]]),
+        ('1,"甲\n乙",3\n4,5,6\n', [["1", "甲\n乙", "3"], ["4", "5", "6"]]),
+        ("1,2\n3,4,5,6\n", ["1,2", "3,4,5,6"]),  # too few and too many
+        ('1,"他说""好""",3\n1,5" 长,3\n', [["1", '他说"好"', "3"], ["1", '5" 长', "3"]]),
+        ("\n1,2,3\n\r\n,,\n", [["1", "2", "3"], ["", "", ""]]),  # blank lines, empty cells
+    ],
+)
+def test_quotes_never_swallow_rows(lines, records):
     assert read_csv("a,b,c\n" + lines) == records
 
 
@@ -97,38 +92,30 @@ def test_parts_of_a_file_are_the_file(tmp_path_factory, lines, size):
     assert sum(found.rows for found in scans) == len(rows_of(path))
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-8"])
-def test_the_first_part_has_all_lines_of_a_file_that_cannot_be_divided(encoding, tmp_path):
+@pytest.mark.parametrize(("encoding", "end"), [("utf-16", "\n"), ("utf-8", "\r")])
+def test_the_first_part_has_all_lines_of_a_file_that_cannot_be_divided(encoding, end, tmp_path):
     """UTF-16 says so by its mark; lines that end in a carriage return, by the first of them."""
-    path, rows = tmp_path / "pairs.tsv", [f"{A}{n}\t{B}" for n in range(50)]
-    end = "\n" if encoding == "utf-16" else "\r"
-    text = end.join(["source\tparaphrase", *rows, ""])
-    path.write_bytes(text.encode(encoding))
+    path, sources = tmp_path / "pairs.tsv", [f"{A}{n}" for n in range(50)]
+    path.write_bytes(end.join(["source\tn", *(f"{a}\t1" for a in sources), ""]).encode(encoding))
     half = path.stat().st_size // 2
-    first, second = (rows_of(path, part=Part(str(path), *at)) for at in ((0, half), (half, None)))
-    assert [row["source"] for row in first] == [row.split("\t")[0] for row in rows]
-    assert second == []
+    assert [row["source"] for row in rows_of(path, part=Part(str(path), 0, half))] == sources
+    assert rows_of(path, part=Part(str(path), half, None)) == []
 
 
 def test_a_quote_is_open_at_the_end_of_a_part(tmp_path):
     path = tmp_path / "pairs.csv"
     path.write_text('source,paraphrase\n"甲\n乙",丙\n', "utf-8")
     cut = path.read_bytes().index("乙".encode())
-    parts = [Part(str(path), 0, cut), Part(str(path), cut, None)]
-    assert scan(parts[0], Form("csv")).open_quotes
+    assert scan(Part(str(path), 0, cut), Form("csv")).open_quotes
 
 
-def test_columns_without_a_name(tmp_path):
+def test_columns_without_a_name_and_other_delimiters(tmp_path):
     path = tmp_path / "a.csv"
-    path.write_text("source,paraphrase,,\n甲,乙,,\n丙,丁\n戊,己,,x\n", "utf-8")
-    assert scan(Part(str(path)), Form("csv")).names == [*NAMES, "_c3"]
-    assert [*read_columns(str(path), NAMES)] == [("甲", "乙"), ("丙", "丁"), ("戊", "己")]
-
-
-def test_the_delimiter_is_the_one_in_the_header(tmp_path):
     for delimiter in ",;\t":
-        (tmp_path / "a.csv").write_text(f"source{delimiter}paraphrase\n甲{delimiter}乙\n", "utf-8")
-        assert [*read_columns(str(tmp_path / "a.csv"), NAMES)] == [("甲", "乙")]
+        text = "source,paraphrase,,\n甲,乙,,\n丙,丁\n戊,己,,x\n".replace(",", delimiter)
+        path.write_text(text, "utf-8")
+        assert scan(Part(str(path)), Form("csv")).names == [*NAMES, "_c3"]
+        assert [*read_columns(str(path), NAMES)] == [("甲", "乙"), ("丙", "丁"), ("戊", "己")]
 
 
 # JSON lines

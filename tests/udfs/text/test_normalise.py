@@ -77,11 +77,9 @@ def assert_as_definition(texts: list[str]) -> None:
 
 
 GOLDEN = [
-    ("今天天气很好", "今天天气很好"),
     ("ＡＢＣ１２３，。！？", "ABC123,。!?"),
     ("  你\u3000好\t\n吗\r\n", "你 好 吗"),
     ("\x0b你\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2000\u2028\u2029\u202f\u205f好", "你 好"),
-    ("你\u200b好\ufeff", "你好"),
     ("你\u200b 好 \u2060", "你 好"),
     ("e\u200b\u0301", "é"),
     ("\u3164\uffa0\u1160", ""),
@@ -91,14 +89,8 @@ GOLDEN = [
     ("👩\U0001f3fd\u200d🚀\u200d", "👩\U0001f3fd\u200d🚀"),
     ("㍿①½㎏", "株式会社11⁄2kg"),
     ("\uf900\U0002f800", "豈丽"),  # compatibility ideographs
-    ("e\u0301", "é"),
-    ("q\u0307\u0323", "q\u0323\u0307"),  # reordered
-    ("하\u11ab", "한"),
-    ("ﾡￂ", "가"),  # halfwidth jamo compose
     ("´", "\u0301"),  # U+00B4 is a space and a mark: the space is stripped
-    ("a´´", "a \u0301 \u0301"),
     ("ﷺ", "صلى الله عليه وسلم"),  # one character becomes eighteen
-    ("😀👩\u200d👧", "😀👩\u200d👧"),
     ("𝐀𠮷\U0010ffff", "A𠮷\U0010ffff"),
     ("", ""),
     (" \u3000\n", ""),
@@ -169,30 +161,12 @@ def test_places_in_the_written_text(text):
 
 # Bytes that are not UTF-8
 
-BROKEN = {
-    "stray continuation": b"\x80",
-    "overlong NUL": b"\xc0\x80",
-    "overlong, three bytes": b"\xe0\x9f\xbf",
-    "surrogate, first": b"\xed\xa0\x80",
-    "above U+10FFFF": b"\xf4\x90\x80\x80",
-    "F5": b"\xf5\x80\x80\x80",
-    "FF": b"\xff",
-    "truncated after 1 of 2": b"\xc3",
-    "truncated after 2 of 3": b"\xe4\xbb",
-    "a letter for a continuation": b"\xe4\xbba",
-    "GBK": "今天".encode("gbk"),
-    "UTF-16": "今天".encode("utf-16"),
-}
-TEMPLATES = [b"%b", "今天%b".encode(), b"%b e\xcc\x81", "今%b好".encode(), "e\u0301 %b。".encode()]
-
-
-@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
-def test_broken_bytes_empty_their_row_alone(broken):
-    rows = [template.replace(b"%b", broken) for template in TEMPLATES]
-    mixed = [row for broken_row in rows for row in ("今天".encode(), broken_row)] + [b"e\xcc\x81"]
-    texts, flags = column(mixed, pa.binary())
-    assert texts == ["今天", ""] * len(rows) + ["é"]
-    assert flags == [HAN, UNDECODABLE] * len(rows) + [0]
+BROKEN = [
+    *(b"\x80", b"\xc0\x80", b"\xe0\x9f\xbf"),  # a stray continuation, and two that are overlong
+    *(b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xf5\x80\x80\x80", b"\xff"),  # beyond what there is
+    *(b"\xc3", b"\xe4\xbb", b"\xe4\xbba"),  # truncated
+    *("今天".encode("gbk"), "今天".encode("utf-16")),
+]
 
 
 def assert_as_python_decodes(raw: list[bytes]) -> None:
@@ -208,7 +182,7 @@ def assert_as_python_decodes(raw: list[bytes]) -> None:
 
 
 EDGES = [chr(code).encode() for code in (0x7F, 0x80, 0x7FF, 0x800, 0xD7FF, 0xE000, 0xFFFF, 0x10000)]
-FRAGMENTS = [*BROKEN.values(), *EDGES, *(text.encode() for text, _ in GOLDEN)]
+FRAGMENTS = [*BROKEN, *EDGES, *(text.encode() for text, _ in GOLDEN)]
 RAW = st.lists(st.sampled_from(FRAGMENTS), max_size=4).map(b"".join)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gaixie.udfs.text.code_points import CodePoints, from_strings
@@ -54,8 +54,7 @@ def sentences(draw):
     return "".join(piece * (times if len(pieces) < 6 else 1) for piece, times in pieces)
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.lists(sentences(), max_size=25))
+@given(st.lists(sentences(), max_size=10))
 def test_kernel_equals_rjieba(texts):
     words = kernel_words(texts)
     assert words == SEGMENTER.cut(texts)
@@ -86,12 +85,9 @@ def test_known_cuts(words):
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the shared corpora in {DATA}")
-@pytest.mark.parametrize("every", [50, pytest.param(1, marks=pytest.mark.long)])
-def test_corpus_of_chinese_sentences(every):
-    texts = pq.read_table(DATA / "zh_sentences.parquet")["text"].to_pylist()[::every]
-    for first in range(0, len(texts), 20_000):
-        part = texts[first : first + 20_000]
-        assert kernel_words(part) == SEGMENTER.cut(part)
+def test_corpus_of_chinese_sentences():
+    texts = pq.read_table(DATA / "zh_sentences.parquet")["text"].to_pylist()[::20]
+    assert kernel_words(texts) == SEGMENTER.cut(texts)
 
 
 def test_any_number_is_a_character():

@@ -5,12 +5,7 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from tokenizers.processors import TemplateProcessing
-from transformers import (
-    BartConfig,
-    BartForConditionalGeneration,
-    BertConfig,
-    BertModel,
-)
+from transformers import BertConfig, BertModel
 from transformers import PreTrainedTokenizerFast as FastTokenizer
 
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
@@ -41,23 +36,6 @@ def bart_sizes(width: int, positions: int, heads: int = 2) -> dict[str, int]:
     one = {"layers": 1, "attention_heads": heads, "ffn_dim": 2 * width}
     sides = {f"{side}_{key}": one[key] for side in ("encoder", "decoder") for key in one}
     return sides | {"d_model": width, "max_position_embeddings": positions}
-
-
-def tiny_bart(folder: Path) -> str:
-    """Writes a sequence-to-sequence model over the same characters."""
-    vocabulary = _save_tokenizer(folder)
-    torch.manual_seed(0)
-    config = BartConfig(
-        vocab_size=vocabulary,
-        **bart_sizes(16, POSITIONS),
-        bos_token_id=0,
-        pad_token_id=1,
-        eos_token_id=2,
-        decoder_start_token_id=2,
-        init_std=0.5,
-    )
-    BartForConditionalGeneration(config).save_pretrained(folder)
-    return str(folder)
 
 
 def _save_tokenizer(folder: Path) -> int:

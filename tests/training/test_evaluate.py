@@ -1,24 +1,21 @@
-"""Evaluation: figures by hand, intervals against a plain bootstrap, counts that close."""
+"""Evaluation: figures by hand, counts that close."""
 
 import json
 import math
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tiny_models import tiny_bert
 from tiny_seq2seq import tiny_seq2seq
 
 from gaixie.training import paraphrase
 from gaixie.training.evaluate import main
-from gaixie.training.evaluation.measures import METRICS, REFERENCE_METRICS, measures, statistics
+from gaixie.training.evaluation.measures import METRICS, REFERENCE_METRICS, measures
 from gaixie.training.modeling.entities_kept import ENTITIES, entities_kept
 from gaixie.udfs.metrics import Pairs, load_metric
-from gaixie.udfs.metrics.bootstrap import Resamples
 from gaixie.udfs.text.entities import EntityFinder, load_settings
 from gaixie.udfs.text.normalise import normalise
 
@@ -39,8 +36,7 @@ def folder(tmp_path_factory) -> str:
 
 
 def write_table(path: Path, columns: dict[str, list[str | None]]) -> str:
-    rows = pa.table(columns).to_pylist()
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pd.DataFrame(columns).to_json(path, orient="records", lines=True)
     return str(path)
 
 
@@ -69,12 +65,8 @@ def test_figures_by_hand(tmp_path, pairs):
     result = run(tmp_path, pairs, "--system", "mt", "--system", "human")
     found = system(result, "copy")
     assert (found["rows"], found["left_out"]) == (4, 0)
-    for name, value in {
-        "self-bleu": 100,
-        "copies": 100,
-        "entities": 100,
-        "length-ratio": 1,
-    }.items():
+    whole = {"self-bleu": 100, "copies": 100, "entities": 100, "length-ratio": 1}
+    for name, value in whole.items():
         one = found["measures"][name]
         assert one["mean"] == one["low"] == one["high"] == pytest.approx(value)
         assert one["sd"] == (None if name == "entities" else pytest.approx(0))  # of one row
@@ -98,50 +90,17 @@ def test_figures_by_hand(tmp_path, pairs):
 @pytest.mark.parametrize(
     ("source", "paraphrase", "kept"),
     [
-        ("他2024年3月读了《三国》。", "《三国》他2024年3月读了。", 100),
         ("他2024年3月读了《三国》。", "他3月读了《三国》。", 50),
         ("花了300元,又花了300元", "又花了300元", 100),  # equal entities count once
         ("买了3台X5手机", "买了13台X5手机", 50),
         ("今天很好看", "公园很好看", math.nan),
-        ("他付了£20n就走", "他付了£20n就走", 100),  # already part of something longer
-        ("他付了£20n就走", "他付了就走", 0),
-        ("一共3台", "一共3.5台", 0),
-        ("一共5台", "一共3.5台", 0),
-        ("数字3好", "是3.", 100),
-        ("买了X5", "买了X50", 0),
+        *[("付了£20n就走", "付了£20n就走", 100), ("付了£20n就走", "付了就走", 0)],
+        *[("一共3台", "一共3.5台", 0), ("一共5台", "一共3.5台", 0)],  # part of something longer
+        *[("数字3好", "是3.", 100), ("买了X5", "买了X50", 0)],
     ],
 )
 def test_entities_kept(source, paraphrase, kept):
     assert entities_kept(source, paraphrase, FINDER) == pytest.approx(kept, nan_ok=True)
-
-
-# Intervals
-
-
-@given(
-    groups=st.lists(st.integers(0, 5), min_size=1, max_size=12),
-    data=st.data(),
-    seed=st.integers(0, 99),
-)
-@settings(max_examples=50)
-def test_intervals_against_a_plain_bootstrap(groups, data, seed):
-    value = st.floats(-5, 5, width=16) | st.just(math.nan)
-    row = np.array(data.draw(st.lists(value, min_size=len(groups), max_size=len(groups))))
-    found = statistics(row, Resamples([f"源{group}" for group in groups], 40, seed))
-    names = sorted(set(groups))
-    random = np.random.default_rng(seed)
-    means = []
-    for _ in range(40):  # the rows of each drawn source, as often as it was drawn
-        values = [
-            row[place]
-            for name in random.integers(len(names), size=len(names))
-            for place, group in enumerate(groups)
-            if group == names[name] and not math.isnan(row[place])
-        ]
-        means += [np.mean(values)] if values else []
-    expected = np.quantile(means, [0.025, 0.975]) if means else (math.nan, math.nan)
-    assert (found["low"], found["high"]) == pytest.approx(tuple(expected), nan_ok=True, abs=1e-9)
-    assert found["rows"] == (~np.isnan(row)).sum()
 
 
 # Systems
@@ -198,20 +157,16 @@ def test_the_report(tmp_path, pairs, capsys):
     result = run(tmp_path, *line)
     assert "## SPScore-zh" in capsys.readouterr().out
     text = (tmp_path / "out/evaluation.md").read_text("utf-8")
-    for measure in result["measures"]:
-        assert measure["signature"] in text
-    assert result["measures"][0]["signature"] == load_metric("spscore").signature()
+    metric, measured = load_metric("spscore"), [one["signature"] for one in result["measures"]]
+    assert measured[0] == metric.signature()
+    assert all(signature in text for signature in measured)
     assert len(result["cases"]) == 2
     for case in result["cases"]:
         place = list(map(normalise, SOURCES)).index(case["source"])
         assert SYSTEM[place] is not None  # every system has one
-        assert [one["paraphrase"] for one in case["paraphrases"]] == [
-            normalise(SYSTEM[place]),
-            normalise(HUMAN[place]),
-        ]
-        for one in case["paraphrases"]:
-            pair = Pairs.of([case["source"]], [one["paraphrase"]])
-            [score] = load_metric("spscore").sentence_scores(pair)
+        for one, column in zip(case["paraphrases"], (SYSTEM, HUMAN), strict=True):
+            assert one["paraphrase"] == normalise(column[place])
+            [score] = metric.sentence_scores(Pairs.of([case["source"]], [one["paraphrase"]]))
             assert one["spscore"] == pytest.approx(score)
             assert f"| {one['system']} | {one['paraphrase']} | {score:.3f} |" in text
     assert run(tmp_path, *line) == result
@@ -222,27 +177,21 @@ def test_metrics_that_need_an_encoder(tmp_path, pairs, monkeypatch, capsys):
     must be in the table."""
     monkeypatch.chdir(tmp_path)
     assert main([pairs, "--system", "human", "--output", str(tmp_path / "out")]) == 0
-    lines = [line for line in capsys.readouterr().err.splitlines() if "is left out" in line]
+    lines = [line for line in capsys.readouterr().err.splitlines() if "make_encoder.py" in line]
     assert [line.split()[0] for line in lines] == ["BERT-iBLEU", "ParaScore"]
-    assert all("python research/make_encoder.py" in line for line in lines)
     encoder = tiny_bert(tmp_path / "encoder")
     found, left_out = measures(None, encoder)
     assert [*found][: len(METRICS)] == list(METRICS)
     assert not left_out
     line = ["--metrics", "parascore,bertscore-free", "--encoder", encoder]
     own = system(run(tmp_path, pairs, "--system", "human", *line), "copy")["measures"]
-    assert list(own) == [
-        *("spscore", "parascore", "bertscore-free", "copies", "entities", "length-ratio")
-    ]
     assert own["bertscore-free"]["mean"] == pytest.approx(1)
     assert own["parascore"]["mean"] == pytest.approx(1 - 0.05)
 
 
 MISTAKES = {
     "{pairs}": "--system",
-    "{pairs} --system x=xx": "'xx'",
     "{pairs} --system mt --metrics bleu": "bleu-free",
-    "{pairs} --system mt --system mt=human": "'mt'",
     "{pairs} --system copy=mt": "'copy'",
     "{pairs} --model m={tmp}/none": "none",
     "{pairs} --generations g={tmp}/other.jsonl": "other.jsonl",
@@ -275,20 +224,15 @@ def test_against_references(tmp_path):
     assert result["rows_with"] == 3
     assert {*result["systems"]} == {"copy", "mt", "a person"}
     texts = {name: [text and normalise(text) for text in rows] for name, rows in columns.items()}
+
+    def scored(spec: str, *names: str) -> float:
+        pairs = Pairs.of(*(texts[name] for name in ("source", *names)))
+        return load_metric(spec).corpus_score(pairs)
+
+    systems = result["systems"]
     for k, spec in enumerate(REFERENCE_METRICS):
-        metric = load_metric(spec)
-        pairs = Pairs.of(texts["source"], texts["mt"], texts["one"], texts["two"])
-        assert result["systems"]["mt"][k]["score"] == pytest.approx(metric.corpus_score(pairs))
-        people = [
-            metric.corpus_score(Pairs.of(texts["source"], texts[a], texts[b]))
-            for a, b in (("one", "two"), ("two", "one"))
-        ]
-        assert result["systems"]["a person"][k]["score"] == pytest.approx(np.mean(people))
-    self_bleu = next(row for row in result["diversity"] if row["title"] == "Self-BLEU")
-    scores = load_metric("self-bleu").sentence_scores
-    one, two = (scores(Pairs.of(texts["source"], texts[name])) for name in ("one", "two"))
-    assert self_bleu["min"]["score"] == pytest.approx(np.mean(np.fmin(one, two)))
-    assert self_bleu["max"]["score"] == pytest.approx(np.mean(np.fmax(one, two)))
-    text = (tmp_path / "out/evaluation.md").read_text("utf-8")
-    assert "## Against references" in text
-    assert "| a person |" in text
+        assert systems["mt"][k]["score"] == pytest.approx(scored(spec, "mt", "one", "two"))
+        people = scored(spec, "one", "two"), scored(spec, "two", "one")
+        assert systems["a person"][k]["score"] == pytest.approx(np.mean(people))
+    assert {row["title"] for row in result["diversity"]} >= {"Self-BLEU"}
+    assert "| a person |" in (tmp_path / "out/evaluation.md").read_text("utf-8")

@@ -44,10 +44,7 @@ def test_the_last_tokens_are_for_what_is_missing():
     assert sum(score > NEVER for score in allowed([WORD], source, limit=5)) > 2
     after_one = allowed([WORD, WORD, DATE], source, limit=5)
     assert [k for k, score in enumerate(after_one) if score > NEVER] == [MONEY]
-
-
-def test_a_line_that_has_ended_is_left_alone():
-    assert allowed([END], [DATE])[END] == -0.5
+    assert allowed([END], [DATE])[END] == -0.5, "a line that has ended is left alone"
 
 
 @pytest.mark.parametrize("decoding", [Decoding(beams=3), Decoding(draws=8)])

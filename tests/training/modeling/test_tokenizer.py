@@ -58,26 +58,17 @@ def test_more_entities_than_indices():
 
 
 SURROGATES = st.text(st.characters(codec=None, categories=["Cs", "Lo", "Nd", "Cc", "Po"]))
+FEW = st.text(st.sampled_from("我们昨天《》“”2024年月日的花<date_1>s/ 阿尔卑斯山脉%元"))
 
 
-@given(st.text() | SURROGATES)
-def test_round_trip(text):
-    assert tokenizer.decode(tokenizer.encode(text)) == normalise(text)
-    batch = tokenizer(text)
-    assert tokenizer.decode(batch["input_ids"], entities=batch["entities"]) == normalise(text)
-
-
-@given(
-    st.lists(
-        st.text(st.sampled_from("我们昨天《》“”2024年月日的花<date_1>s/ 阿尔卑斯山脉%元")),
-        max_size=6,
-    )
-)
-def test_a_batch_is_its_sentences(texts):
+@given(st.lists(st.text() | SURROGATES | FEW, max_size=5))
+def test_round_trip_alone_and_in_a_batch(texts):
     batch = tokenizer(texts)
     for text, ids, table in zip(texts, batch["input_ids"], batch["entities"], strict=True):
         alone = tokenizer(text)
         assert (alone["input_ids"], alone["entities"]) == (ids, table)
+        assert tokenizer.decode(ids, entities=table) == normalise(text)
+        assert tokenizer.decode(tokenizer.encode(text)) == normalise(text)
 
 
 def test_names_of_tokens_in_the_text():
@@ -136,61 +127,45 @@ def test_save_and_load(tmp_path):
 # Bad input
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["花", "看", "花"], "'花' occurs twice"),
-        (["花", "<date_1>"], "'<date_1>' cannot be a word"),
-        (["花\n看"], "cannot be a word"),
-    ],
-)
-def test_bad_words(words, message):
-    with pytest.raises(ValueError, match=message) as refused:
+@pytest.mark.parametrize("words", [["花", "看", "花"], ["花", "<date_1>"], ["花\n看"]])
+def test_bad_words(words):
+    with pytest.raises(ValueError, match=r"^[^\n]*('花' occurs twice|cannot be a word)[^\n]*$"):
         EntityAlignedTokenizer.from_words(words, ENTITIES)
-    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "message"),
+    ("name", "old", "new"),
     [
-        (VOCABULARY_FILE, lambda text: text + "花\n", "'花' occurs twice, first in line"),
-        (VOCABULARY_FILE, lambda text: text.replace("<pad>\n", ""), "fixed tokens"),
-        (SETTINGS_FILE, lambda text: "{}", "no 'entities' in it"),
+        *[(VOCABULARY_FILE, "\n花\n", "\n花\n花\n"), (VOCABULARY_FILE, "<pad>\n", "")],
+        (SETTINGS_FILE, "entities", "entity"),
     ],
 )
-def test_bad_folders(tmp_path, name, change, message):
+def test_bad_folders(tmp_path, name, old, new):
     tokenizer.save_pretrained(tmp_path)
     path = tmp_path / name
-    path.write_text(change(path.read_text("utf-8")), "utf-8")
-    with pytest.raises(ValueError, match=message) as refused:
+    path.write_text(path.read_text("utf-8").replace(old, new), "utf-8")
+    with pytest.raises(ValueError, match=str(path)):
         EntityAlignedTokenizer.from_pretrained(tmp_path)
-    assert str(path) in str(refused.value)
 
 
 # Place names
 
 
 def test_place_names_are_indexed_where_the_tokenizer_knows_them(tmp_path):
-    words = ["我", "去", "了", "北京", "上海"]
+    words, known = ["我", "去", "了", "北京", "上海"], ["北京", "上海", "武汉市", "广州"]
     plain = EntityAlignedTokenizer.from_words(words, EntitySettings())
-    places = EntityAlignedTokenizer.from_words(
-        words, EntitySettings(), indices=2, locations=["北京", "上海", "武汉市", "广州"]
-    )
     assert plain.tokenize("我去了北京") == ["我", "去", "了", "北京"]
-    assert places.tokenize("我去了北京") == ["我", "去", "了", "<location_1>"]
-    batch = places("我去了武汉市北京上海", text_target="武汉市我去了广州北京")
+    assert "location" not in plain.entity_kinds
+    EntityAlignedTokenizer.from_words(
+        words, EntitySettings(), indices=2, locations=known
+    ).save_pretrained(tmp_path)
+    places = EntityAlignedTokenizer.from_pretrained(tmp_path)
+    assert places.tokenize("我去了广州") == ["我", "去", "了", "<location_1>"]
+    texts = "我去了武汉市北京上海", "武汉市我去了广州北京"
+    batch = places(texts[0], text_target=texts[1])
     assert json.loads(batch["entities"]) == {"<location_1>": "武汉市", "<location_2>": "北京"}
     # A third place has no index and is its own token; one that the source lacks is spelled out.
     tokens = places.convert_ids_to_tokens(batch["input_ids"][1:-1])
     assert tokens[3:] == ["<location_1>", "<location_2>", "上海"]
-    for text, ids in (
-        ("我去了武汉市北京上海", batch["input_ids"]),
-        ("武汉市我去了广州北京", batch["labels"]),
-    ):
+    for text, ids in zip(texts, (batch["input_ids"], batch["labels"]), strict=True):
         assert places.decode(ids, entities=batch["entities"]) == text
-    places.save_pretrained(tmp_path)
-    again = EntityAlignedTokenizer.from_pretrained(tmp_path)
-    assert again.get_vocab() == places.get_vocab()
-    assert again.tokenize("我去了广州") == ["我", "去", "了", "<location_1>"]
-    assert "location" in again.entity_kinds
-    assert "location" not in plain.entity_kinds

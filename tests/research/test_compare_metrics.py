@@ -1,8 +1,6 @@
 """research/compare_metrics.py on small sets: figures against scipy, weights, subsets, bad input."""
 
-import io
 import json
-from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
@@ -32,47 +30,29 @@ def graded(examples) -> pd.DataFrame:
     return table.assign(reference=np.roll(table["source"], 2), human=table["human"] / 5)
 
 
-def write(folder: Path, graded: pd.DataFrame) -> Path:
+@pytest.fixture
+def folder(tmp_path, graded) -> Path:
     """Writes a set of grades and a set of labels, with settings for them."""
-    table = graded.assign(number=7)
-    table.to_json(folder / "graded.jsonl", orient="records", lines=True, force_ascii=False)
+    graded.to_json(tmp_path / "graded.jsonl", orient="records", lines=True, force_ascii=False)
     labels = graded.assign(human=(graded["human"] > 0.5).astype(int))
-    labels.to_csv(folder / "labels.csv", index=False)
+    labels.to_csv(tmp_path / "labels.csv", index=False)
+    published = {"published": {"pinc": 0.5}, "published_extended": {"pinc": 0.25}}
+    graded_set = {"name": "graded", "path": "graded.jsonl", "reference": "reference"}
     config = {
         "metrics": {"zh": METRICS},
         "samples": 50,
         "data_sets": [
-            {"name": "graded", "path": "graded.jsonl", "reference": "reference", "extended": True},
+            graded_set | {"extended": True} | published,
             {"name": "labels", "path": "labels.csv", "labels": True},
         ],
     }
-    config["data_sets"][0] |= {"published": {"pinc": 0.5}, "published_extended": {"pinc": 0.25}}
-    (folder / "metrics.yaml").write_text(yaml.safe_dump(config), "utf-8")
-    return folder
-
-
-@pytest.fixture
-def folder(tmp_path, graded) -> Path:
-    return write(tmp_path, graded)
-
-
-@pytest.fixture(scope="module")
-def compared(graded, tmp_path_factory) -> Path:
-    """Returns a folder with the output of compare; read-only."""
-    folder = write(tmp_path_factory.mktemp("compared"), graded)
-    with redirect_stdout(io.StringIO()) as said:
-        compare(folder)
-    assert "graded: best" in said.getvalue()
-    return folder
+    (tmp_path / "metrics.yaml").write_text(yaml.safe_dump(config), "utf-8")
+    return tmp_path
 
 
 def compare(folder, *given) -> dict:
     line = ["--config", folder / "metrics.yaml", "--data", folder, "--output", folder / "out"]
     assert main([str(word) for word in [*line, *given]]) == 0
-    return read(folder)
-
-
-def read(folder) -> dict:
     return json.loads((folder / "out" / "comparison.json").read_text("utf-8"))
 
 
@@ -81,18 +61,18 @@ def rows_of(result: dict, name: str) -> dict[str, dict]:
     return {row["name"]: row for row in each["metrics"]}
 
 
-def test_figures_of_the_definition(compared, graded):
-    result = read(compared)
+def test_figures_of_the_definition(folder, graded, capsys):
+    result = compare(folder)
+    assert "graded: best" in capsys.readouterr().out
     kept = graded[source_share(graded["source"], "tune") >= 0.1]
     pairs = Pairs.of(list(kept["source"]), list(kept["paraphrase"]), list(kept["reference"]))
     found = rows_of(result, "graded")
     assert set(found) == set(METRICS)
     for name in METRICS:
         scores = load_metric(name).sentence_scores(pairs)
-        expected = spearmanr(scores, kept["human"]).statistic
-        assert found[name]["spearman"][0] == pytest.approx(expected, abs=1e-9)
-        expected = kendalltau(scores, kept["human"]).statistic
-        assert found[name]["kendall"][0] == pytest.approx(expected, abs=1e-9)
+        for kind, of in (("spearman", spearmanr), ("kendall", kendalltau)):
+            expected = of(scores, kept["human"]).statistic
+            assert found[name][kind][0] == pytest.approx(expected, abs=1e-9)
         low, high = found[name]["spearman"][1:]
         assert low < found[name]["spearman"][0] < high
     labels = rows_of(result, "labels")
@@ -101,7 +81,7 @@ def test_figures_of_the_definition(compared, graded):
     expected = roc_auc_score(kept["human"] > 0.5, scores)
     assert labels["pinc"]["auc"][0] == pytest.approx(expected, abs=1e-9)
 
-    report = (compared / "out" / "comparison.md").read_text("utf-8")
+    report = (folder / "out" / "comparison.md").read_text("utf-8")
     shown = found["pinc"]["spearman"]
     for text in (
         "## graded-extended",
@@ -112,7 +92,7 @@ def test_figures_of_the_definition(compared, graded):
 
 
 def test_weights_are_chosen_where_nothing_is_reported(folder, graded):
-    """A weight must be tuned only on rows that are not reported.
+    """A weight must be tuned only on rows that are not reported, and not where it is given.
 
     Human scores follow iBLEU with alpha 0.7 on a tenth of the sources, and its opposite elsewhere.
     """
@@ -121,20 +101,14 @@ def test_weights_are_chosen_where_nothing_is_reported(folder, graded):
     tenth = source_share(graded["source"], "tune") < 0.1
     table = graded.assign(human=np.where(tenth, scores, -scores))
     table.to_json(folder / "graded.jsonl", orient="records", lines=True, force_ascii=False)
-    result = compare(folder, "--sets", "graded", "--metrics", "ibleu,pinc")
-    assert "|alpha:0.7|" in result["data_sets"][0]["signatures"]["ibleu"]
-    row = rows_of(result, "graded")["ibleu"]
-    assert row["spearman"][0] == pytest.approx(-1)
-    assert row["rows"] == (~tenth).sum()
-
-
-def test_a_fixed_weight_is_not_tuned_away(folder):
-    """A metric with other settings must keep them, and its own row in the table."""
     result = compare(folder, "--sets", "graded", "--metrics", "ibleu,ibleu:alpha=0,bleu")
-    row = rows_of(result, "graded")["ibleu:alpha=0"]
-    assert row["title"] == "iBLEU (alpha=0)"
-    assert "|alpha:0.0|" in result["data_sets"][0]["signatures"]["ibleu:alpha=0"]
-    assert row["spearman"] == rows_of(result, "graded")["bleu"]["spearman"]
+    signatures, rows = result["data_sets"][0]["signatures"], rows_of(result, "graded")
+    assert "|alpha:0.7|" in signatures["ibleu"]
+    assert rows["ibleu"]["spearman"][0] == pytest.approx(-1)
+    assert rows["ibleu"]["rows"] == (~tenth).sum()
+    assert "|alpha:0.0|" in signatures["ibleu:alpha=0"]
+    assert rows["ibleu:alpha=0"]["title"] == "iBLEU (alpha=0)"
+    assert rows["ibleu:alpha=0"]["spearman"] == rows["bleu"]["spearman"]
 
 
 def test_attribution_by_hand():

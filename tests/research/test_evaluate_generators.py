@@ -9,23 +9,13 @@ from scipy import stats
 pytest.importorskip("torch", reason="the networks are of torch")
 
 from gaixie.research.evaluate_generators import main
-from gaixie.research.generators.evaluate import (
-    by_review,
-    neighbours,
-    paraphrase,
-)
+from gaixie.research.generators.evaluate import by_review, neighbours, paraphrase
 from gaixie.udfs.metrics.weem4pg import load_vectors
 
 WORDS = {
-    "满意": (1.0, 0.0, 0.0),
-    "高兴": (0.9, 0.1, 0.0),
-    "开心": (0.8, 0.2, 0.0),
-    "失望": (-1.0, 0.0, 0.1),
-    "难过": (-0.9, 0.1, 0.1),
-    "糟糕": (-0.8, 0.2, 0.1),
-    "房间": (0.0, 1.0, 0.0),
-    "酒店": (0.0, 0.9, 0.1),
-    "好": (0.7, 0.1, 0.9),
+    **{"满意": (1.0, 0.0, 0.0), "高兴": (0.9, 0.1, 0.0), "开心": (0.8, 0.2, 0.0)},
+    **{"失望": (-1.0, 0.0, 0.1), "难过": (-0.9, 0.1, 0.1), "糟糕": (-0.8, 0.2, 0.1)},
+    **{"房间": (0.0, 1.0, 0.0), "酒店": (0.0, 0.9, 0.1), "好": (0.7, 0.1, 0.9)},
 }
 
 
@@ -40,12 +30,10 @@ def vectors(tmp_path_factory) -> str:
 @pytest.fixture(scope="module")
 def table(tmp_path_factory) -> str:
     """Returns reviews whose label one word decides."""
-    rng = np.random.default_rng(0)
-    rows = ["label,review"]
+    rng, rows = np.random.default_rng(0), ["label,review"]
     for number in range(240):
-        good = number % 2
-        word = rng.choice(["满意", "高兴", "开心"] if good else ["失望", "难过", "糟糕"])
-        rows.append(f"{good},{number}号{rng.choice(['房间', '酒店'])}让人{word}")
+        word = rng.choice([["失望", "难过", "糟糕"], ["满意", "高兴", "开心"]][number % 2])
+        rows.append(f"{number % 2},{number}号{rng.choice(['房间', '酒店'])}让人{word}")
     path = tmp_path_factory.mktemp("reviews") / "reviews.csv"
     path.write_text("\n".join(rows) + "\n", "utf-8")
     return str(path)

@@ -20,12 +20,6 @@ from gaixie.research.identification.data import (
 from gaixie.research.identify_paraphrases import main
 from gaixie.udfs.metrics import Pairs, load_metric
 
-
-def labelled(*rows: tuple[str, str, float]) -> Labelled:
-    source, paraphrase, label = zip(*rows, strict=True)
-    return Labelled(*(np.array(c, object) for c in (source, paraphrase)), np.array(label, float))
-
-
 # By hand
 
 
@@ -42,12 +36,11 @@ def test_f1_and_threshold():
 
 
 def test_a_half_is_judged_by_the_other():
-    rows = [(f"s{k}", "p", float(k % 2)) for k in range(60)]
-    pairs = labelled(*rows)
+    sides = np.array([f"s{k}" for k in range(60)], object), np.array(["p"] * 60, object)
+    pairs = Labelled(*sides, np.arange(60) % 2.0)
     assert (crossed(pairs, 0.2 * pairs.label) == (pairs.label >= 0.5)).all()
     found = report((pairs, pairs.label), (pairs, pairs.label), samples=20)
-    assert found["half"]["f1"] == {"score": 1, "low": 1, "high": 1}
-    assert found["auc"] == {"score": 1, "low": 1, "high": 1}
+    assert found["half"]["f1"] == found["auc"] == {"score": 1, "low": 1, "high": 1}
 
 
 def test_ties_of_crowd_judgements_are_left_out(tmp_path):
@@ -78,49 +71,39 @@ def data(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory) -> str:
-    return tiny_bert(tmp_path_factory.mktemp("encoder"), layers=1)
-
-
 def line(data: Path, encoder: str, output: Path, *more: str) -> list[str]:
     first = ["--config", str(data / "sets.yaml"), "--data", str(data), "--encoder", encoder]
     small = ["--samples", "20", "--epochs", "1", "--freeze", "0"]
     return [*first, "--output", str(output), *small, *more]
 
 
-def test_the_folder_is_a_metric(data, encoder, tmp_path):
-    assert main(line(data, encoder, tmp_path / "model")) == 0
-    pairs = Pairs.of(["我今天", None, "他很好"], ["我北京", "我", "你上海"])
-    both = load_metric(f"identification:model={tmp_path / 'model'}").sentence_scores(pairs)
-    assert np.isnan(both).tolist() == [False, True, False]
-    one_way = load_metric(f"identification:model={tmp_path / 'model'}:both=false")
-    there = one_way.sentence_scores(pairs)
-    back = one_way.sentence_scores(Pairs.of(["我北京", "我", "你上海"], ["我今天", None, "他很好"]))
-    assert both == pytest.approx((there + back) / 2, nan_ok=True)
-    assert 0 <= np.nanmin(both) <= np.nanmax(both) <= 1
-    assert "Identification|model:model@" in one_way.signature()
-
-
-def test_members_are_averaged_in_report_and_metric(data, encoder, tmp_path):
-    model = tmp_path / "model"
+def test_members_are_averaged_in_report_and_metric(data, tmp_path):
+    model, encoder = tmp_path / "model", tiny_bert(tmp_path / "encoder", layers=1)
     assert main(line(data, encoder, model, "--members", "2")) == 0
     found = json.loads((model / "identification.json").read_text("utf-8"))
     assert len(found["members"]) == 2
     assert "| member 1 |" in (model / "identification.md").read_text("utf-8")
-    pairs = Pairs.of(["我今天", "他很好"], ["我北京", "你上海"])
-    metric = load_metric(f"identification:model={model}:both=false")
-    folders = [model, model / "member-1"]
-    assert metric.signature().count("member:member-") == 1
-    copies = [tmp_path / f"copy-{k}" for k in range(2)]  # the first without its other members
+
+    def scores(folder: Path, source: list, paraphrase: list, more: str = "") -> np.ndarray:
+        metric = load_metric(f"identification:model={folder}{more}")
+        return metric.sentence_scores(Pairs.of(source, paraphrase))
+
+    pairs = ["我今天", None, "他很好"], ["我北京", "我", "你上海"]
+    assert np.isnan(scores(model, *pairs)).tolist() == [False, True, False]
+    there = scores(model, *pairs, ":both=false")
+    back = scores(model, *pairs[::-1], ":both=false")
+    assert scores(model, *pairs) == pytest.approx((there + back) / 2, nan_ok=True)
     alone = []
-    for folder, copy in zip(folders, copies, strict=True):
-        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("member-*"))
-        alone.append(load_metric(f"identification:model={copy}:both=false").sentence_scores(pairs))
-    assert not np.allclose(alone[0], alone[1], atol=1e-6)
+    for name, folder in (("one", model), ("other", model / "member-1")):  # without other members
+        shutil.copytree(folder, tmp_path / name, ignore=shutil.ignore_patterns("member-*"))
+        alone.append(scores(tmp_path / name, *pairs, ":both=false"))
+    assert not np.allclose(*alone, atol=1e-6, equal_nan=True)
     odds = np.exp(np.mean([np.log(p / (1 - p)) for p in alone], axis=0))
-    assert metric.sentence_scores(pairs) == pytest.approx(odds / (1 + odds), rel=1e-5)
+    assert there == pytest.approx(odds / (1 + odds), rel=1e-5, nan_ok=True)
+    signature = load_metric(f"identification:model={model}").signature()
+    assert "Identification|model:model@" in signature
+    assert signature.count("member:member-") == 1
 
 
-def test_a_mistake_is_one_line(data, encoder, tmp_path, refused):
-    refused(main, [*line(data, encoder, tmp_path / "out"), "--set", "none"], "none")
+def test_a_mistake_is_one_line(data, tmp_path, refused):
+    refused(main, [*line(data, "none", tmp_path / "out"), "--set", "none"], "none")

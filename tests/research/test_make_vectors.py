@@ -23,15 +23,9 @@ def corpus(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory):
-    return tiny_bert(tmp_path_factory.mktemp("encoder"))
-
-
-def line(corpus, encoder, output, *more):
-    inputs = ["--input", str(corpus / "plain.parquet")]
-    fixed = ["--encoder", encoder, "--output", str(output), "--dimensions", "4"]
-    return [*inputs, *fixed, *more]
+def line(corpus, output, *more, encoder):
+    inputs = ["--input", corpus / "plain.parquet", "--encoder", encoder, "--output", output]
+    return [str(word) for word in (*inputs, "--dimensions", 4, *more)]
 
 
 def test_words_of_strings_and_of_lists_are_counted(corpus):
@@ -61,17 +55,19 @@ def test_principal_components_keep_the_order_of_cosines():
     np.testing.assert_allclose(reduced @ reduced.T, unit @ unit.T, atol=1e-4)
 
 
-def test_the_folder_is_a_table(corpus, encoder, tmp_path, capsys):
-    more = ["--input", f"{corpus / 'lists.parquet'}:texts"]
-    assert make_vectors.main(line(corpus, encoder, tmp_path / "vectors", *more)) == 0
+def test_the_folder_is_a_table(corpus, tmp_path, capsys):
+    encoder, more = tiny_bert(tmp_path / "bert"), f"{corpus / 'lists.parquet'}:texts"
+    given = line(corpus, tmp_path / "vectors", "--input", more, encoder=encoder)
+    assert make_vectors.main(given) == 0
     table = VectorTable.load(tmp_path / "vectors")
     assert table.digest in capsys.readouterr().out
     assert table.tables.vectors.shape[1] == 4
     assert find_row("北京", table) < len(table.tables.vectors)
-    assert make_vectors.main(line(corpus, encoder, tmp_path / "vectors")) == 2  # no --overwrite
+    assert make_vectors.main(given) == 2  # no --overwrite
 
 
-def test_a_mistake_is_one_line(corpus, encoder, tmp_path, refused):
+def test_a_mistake_is_one_line(corpus, tmp_path, refused):
     more = ["--input", f"{corpus / 'plain.parquet'}:number"]
-    refused(make_vectors.main, line(corpus, encoder, tmp_path / "v", *more), "plain.parquet")
+    given = line(corpus, tmp_path / "v", *more, encoder=tiny_bert(tmp_path / "bert"))
+    refused(make_vectors.main, given, "plain.parquet")
     assert not (tmp_path / "v").exists()

@@ -26,16 +26,10 @@ def write_groups(folder, texts: dict[int, list[str]], broken: str) -> None:
 def test_a_kind_has_the_mean_of_its_rated_pairs_and_held_out_groups_stay_out(tmp_path):
     texts = {n: [f"第{n}位客人昨天来过这里{k}次。" for k in range(5)] for n in (1, 7, 8)}
     write_groups(tmp_path, texts, "没有人来过这里。")
-    rated = pd.DataFrame(
-        {
-            "source": ["别的句子。", "第8位客人昨天来过这里0次。", "又一句。"],
-            "group": ["a", "b", "c"],
-            "kind": ["written_S1", "written_negation", "written_negation"],
-            **dict.fromkeys(("structure", "synonyms", "fluency"), 0.5),
-            "meaning": [1.0, 0.2, 0.4],
-            "overall": [0.4, 0.1, 0.2],
-        }
-    )
+    own = {"source": ["别的句子。", "第8位客人昨天来过这里0次。", "又一句。"], "group": [*"abc"]}
+    own |= {"kind": ["written_S1", "written_negation", "written_negation"]}
+    own |= {"meaning": [1.0, 0.2, 0.4], "overall": [0.4, 0.1, 0.2]}
+    rated = pd.DataFrame(own).assign(structure=0.5, synonyms=0.5, fluency=0.5)
     own = dict.fromkeys(("rewritten", "own_groups", "own_broken"), str(tmp_path / "rewritten"))
     settings = Known(groups="groups", broken="broken", **own)
     pairs = pairs_for_core(settings, tmp_path)

@@ -17,13 +17,8 @@ PIECES = [*SPECIAL, "▁", "hello", "今天", "天气", "今", "天", "气", "�
 def multilingual(tmp_path):
     """Writes a tiny network with a unigram tokenizer."""
     folder = tmp_path / "multilingual"
-    config = transformers.BertConfig(
-        vocab_size=len(PIECES),
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=8,
-    )
+    sizes = {"hidden_size": 8, "intermediate_size": 8, "vocab_size": len(PIECES)}
+    config = transformers.BertConfig(**sizes, num_hidden_layers=1, num_attention_heads=2)
     torch.manual_seed(0)
     transformers.BertModel(config).save_pretrained(folder)
     scores = [(piece, -1.0 * len(PIECES) / len(piece)) for piece in PIECES]
@@ -46,8 +41,7 @@ def test_pieces_that_nobody_uses_go_and_the_others_keep_their_vectors(multilingu
         for folder in (multilingual, tmp_path / "small")
     )
     assert len(new) == after.get_vocab_size() == len(PIECES) - 2
-    own = after.encode("今天天气好。", add_special_tokens=False)
-    whole = before.encode("今天天气好。", add_special_tokens=False)
+    own, whole = (one.encode("今天天气好。", add_special_tokens=False) for one in (after, before))
     assert own.tokens == whole.tokens
     torch.testing.assert_close(new[own.ids], old[whole.ids], atol=0, rtol=0)
     pair = after.encode("今天", "天气")

@@ -57,16 +57,13 @@ def test_later_rounds_are_moved_and_stay_in_range(tmp_path):
     assert rated.loc[8, "overall"] == 0.4  # a rater whose offset is unknown
 
 
-def test_rated_rewrites_are_never_for_the_encoder(tmp_path):
-    rows = [row(k, f"g{k}", f"句子{k}", 4.0, kind="written_rewrite_roles") for k in range(40)]
-    parts = read([write(tmp_path / "own.jsonl", rows)])["part"]
-    assert set(parts) == {"heads", "test"}
-
-
-def test_a_group_and_a_source_tie_pairs_together():
+def test_groups_sources_and_rewrites_decide_the_part(tmp_path):
+    """A group and a source tie pairs together, and rated rewrites are never for the encoder."""
     found = components(["a", "a", "b", "c"], ["一", "二", "二", "三"])
     assert found[0] == found[1] == found[2] != found[3]
     assert part_of(found[0]) in ("test", "heads", "encoder")
+    rows = [row(k, f"g{k}", f"句子{k}", 4.0, kind="written_rewrite_roles") for k in range(40)]
+    assert set(read([write(tmp_path / "own.jsonl", rows)])["part"]) == {"heads", "test"}
 
 
 def test_ratings_of_translations_find_their_sentences(tmp_path):

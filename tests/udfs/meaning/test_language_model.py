@@ -1,6 +1,5 @@
-"""The character language model: by hand, and files that are none."""
+"""The character language model: by hand, and files that are none. test_golden has its columns."""
 
-import math
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from gaixie.udfs.meaning import language_model as lm
 from gaixie.udfs.meaning.array_folder import write_arrays
-from gaixie.udfs.meaning.language_model import NAMES, LanguageModel, features, odd_spots
+from gaixie.udfs.meaning.language_model import LanguageModel, odd_spots
 from gaixie.udfs.meaning.language_model_kernel import (
     BEGIN,
     END,
@@ -21,7 +20,6 @@ from gaixie.udfs.meaning.language_model_kernel import (
     extend_hash,
     first_slot,
 )
-from gaixie.udfs.text.code_points import from_strings
 from gaixie.udfs.text.normalise import NORMALISATION
 
 CHARACTERS = "甲乙丙"
@@ -87,45 +85,6 @@ def by_hand() -> LanguageModel:
 )
 def test_log_probabilities_by_hand(by_hand, text, expected):
     assert by_hand.log_probabilities(text).tolist() == expected
-
-
-def test_columns_by_hand(by_hand):
-    # 甲乙丙$: log p -0.5 -0.25 -0.75 -1.5, gains 0.5 1.75 2.25 0.5, orders 2 3 3 2.
-    # 甲丙乙$: log p -0.5 -4.25 -2.25 -2.5, gains 0.5 -1.25 -0.25 -0.5, orders 2 1 1 1.
-    row = dict(
-        zip(
-            NAMES,
-            features(from_strings(["甲乙丙"]), from_strings(["甲丙乙"]), by_hand)[0].tolist(),
-            strict=True,
-        )
-    )
-    expected = {
-        "mean": -2.375,
-        "gain": -0.375,
-        "deviation": math.sqrt((1.875**2 + 1.875**2 + 0.125**2 + 0.125**2) / 4),
-        "end": -2.5,
-        "worst_3": -3.0,
-        "worst_5": -2.375,
-        "worst_gain_3": -2 / 3,
-        "rare": 0.0,
-        "loss": -0.5,
-        "losing": 0.75,
-        "order": 1.25,
-        "weak": 1.0,
-        "joints": 0.75,  # all but 甲 after the beginning
-        "joint_mean": -3.0,
-        "joint_gain": -2 / 3,
-        "joint_worst": -1.25,
-        "joint_loss": -0.5,
-        "joint_worst_3": -2 / 3,
-        "joint_worst_5": -2 / 3,
-        "new_mean": -3.0,
-        "total": -9.5,
-        "mean_added": -2.375 + 0.75,
-        "order_added": 1.25 - 2.5,
-        "joints_added": 0.0,
-    }
-    assert {name: row[name] for name in expected} == pytest.approx(expected, rel=1e-6)
 
 
 @given(st.text("甲乙丙丁", max_size=30), st.integers(0, 5))

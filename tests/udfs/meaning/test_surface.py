@@ -34,18 +34,6 @@ GOLDEN = [
         | {"chars_pinc": (1 / 5 + 3 / 4 + 1 + 1) / 4, "words_pinc": (1 / 4 + 1 + 1 + 1) / 4}
         | {"words_moved": 1 / 3, "char_runs": 2},
     ),
-    # 帮助 is half lost, 买 is not; 帮忙 is half new, 订购 and the second 票 are not.
-    (
-        *("他/帮助/老人/买/票", "他/帮忙/老人/订购/票/票"),
-        {"words_added": 1, "words_repeated": 1, "long_kept": 1 / 2, "long_new": 2 / 3}
-        | {"half_lost": 1 / 2, "half_new": 1 / 3, "whole_lost": 0, "whole_new": 1},
-    ),
-    # 昨天 is inverted with 我, 看 and 书.
-    (
-        *("昨天/我/看/书/了", "哦/我/看/书/昨天/吗"),
-        {"words_inverted": 3 / 6, "first_at": 4 / 6, "last_at": 4 / 6, "first_lost": 0}
-        | {"last_lost": 1 / 5},
-    ),
     # 他 [昨天] 打 [小明] -> 他 打 [了] [小红]: a gap without, and one with words on both sides.
     (
         *("他/昨天/打/小明", "他/打/了/小红"),
@@ -56,18 +44,6 @@ GOLDEN = [
         *("天/下雨/了/,/我/不/出门/。", "我/不/出门/,/天/下雨/了/,/真/好/。"),
         {"clauses_added": 1, "clauses_inverted": 1, "clause_worst": 1, "clause_lost": 1}
         | {"clause_new": 0},
-    ),
-    (
-        *("天/下雨/了/,/我/不/出门/。", "我/不/出门/。"),
-        {"clause_worst": 0, "clause_lost": 0, "clauses_added": -1, "clauses_inverted": math.nan},
-    ),
-    (
-        *("甲一/,/乙二/,/丙三/,/丁四/,/戊五", "戊五/,/丁四/,/丙三/,/乙二/,/甲一"),
-        {"clauses_inverted": 1, "clause_worst": 1},
-    ),
-    (
-        *("我们/爱/吃/鱼", "我们/都/喜欢/吃/鱼"),
-        {"stretch_new": 3, "stretch_lost": 1, "head_kept": 2 / 5, "tail_kept": 2 / 5},
     ),
     # Function words are 被 了 的.
     (

@@ -15,17 +15,8 @@ from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.text.segmenters import load_segmenter
 
 ROOT = Path(__file__).parents[3]
-BEATEN = (
-    "copy",
-    "unrelated",
-    "spliced",
-    *CORRUPTIONS,
-    "own_first_half",
-    "own_last_half",
-    "own_repeated",
-    "own_words_shuffled",
-    "own_characters_replaced",
-)
+OWN = ("first_half", "last_half", "repeated", "words_shuffled", "characters_replaced")
+BEATEN = ("copy", "unrelated", "spliced", *CORRUPTIONS, *(f"own_{name}" for name in OWN))
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +32,8 @@ def test_a_good_paraphrase_beats_its_negatives(good, tier):
     for k, pair in enumerate(good):
         source, paraphrase = pair["source"], pair["paraphrase"]
         other = good[(k + 7) % len(good)]["source"]
-        made = make_negatives(
-            source, paraphrase, other, lambda text: segmenter.tag([text])[0], kinds=BEATEN
-        )
+        sides = source, paraphrase, other
+        made = make_negatives(*sides, lambda text: segmenter.tag([text])[0], kinds=BEATEN)
         pairs.append((source, paraphrase))
         negatives += [(k, kind, source, text) for kind, text in made.items()]
     model = SPScore.load(tier)

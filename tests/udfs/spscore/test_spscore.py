@@ -10,9 +10,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 from gaixie.research.fitting.recipe import fit_model
 from gaixie.udfs.features import FEATURES
@@ -83,21 +80,6 @@ def test_a_process_unpickles_a_model_once(metric, tmp_path):
     other.read_from = 0.25
     assert pickle.loads(pickle.dumps(other)).read_from == 0.25
     assert pickle.loads(pickle.dumps(share(shared))) is pickle.loads(pickle.dumps(shared))
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    hnp.arrays(
-        np.float32,
-        st.tuples(st.integers(0, 5), st.just(len(FEATURES))),
-        elements=st.floats(width=32),
-    )
-)
-def test_any_features_give_outputs_in_range(metric, features):
-    found = metric.predict(features)
-    assert found.dtype == np.float32
-    assert found.shape == (len(features), len(OUTPUTS))
-    assert np.all((found >= 0) & (found <= 1))
 
 
 # Heads

@@ -45,9 +45,7 @@ def test_a_folder_of_somebody_else_is_passed_over(places, tmp_path, monkeypatch)
     assert cache_folder() != tmp_path / "tmp/gaixie-4711"
 
 
-def test_a_folder_that_is_given_is_taken_if_it_is_nobody_elses(
-    places, tmp_path, monkeypatch, capsys
-):
+def test_a_folder_that_is_given_must_be_safe_too(places, tmp_path, monkeypatch, capsys):
     for mode in (0o755, 0o777):
         given = tmp_path / f"{mode:o}"
         given.mkdir()

@@ -1,8 +1,6 @@
 """Tables must be read alike wherever they are, and whatever a file holds must be in a row."""
 
-import bz2
 import csv
-import gzip
 import io
 import json
 import lzma
@@ -201,13 +199,12 @@ def test_the_encoding_that_a_file_looks_like(encoding, cut):
 def test_a_compressed_file_and_half_of_one(tmp_path, ending):
     lines = "".join(f"{A}{number}\t{B}\n" for number in range(20_000))
     data = ("source\tparaphrase\n" + lines).encode()
-    pack = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
-    codec = {"zst": "zstd", "lz4": "lz4"}
     path = tmp_path / f"a.tsv.{ending}"
-    if ending in pack:
-        path.write_bytes(pack[ending](data))
+    if ending == "xz":
+        path.write_bytes(lzma.compress(data))
     else:
-        with pa.CompressedOutputStream(str(path), codec[ending]) as file:
+        codec = {"gz": "gzip", "zst": "zstd"}.get(ending, ending)
+        with pa.CompressedOutputStream(str(path), codec) as file:
             file.write(data)
     assert scan(Part(str(path)), Form("tsv")).rows == 20_000
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
@@ -246,23 +243,21 @@ def test_jsonl_and_parquet_come_back(tmp_path_factory, rows):
 
 def test_spark_takes_every_type_back(tmp_path):
     """Its Arrow reader knows one kind of list, and times of microseconds."""
-    times, texts = [1_700_000_000_123], [["一", None]]
+    time, texts, path = 1_700_000_000_123, [["一", None]], str(tmp_path / "a.parquet")
     columns = {
-        "time": pa.array(times, pa.timestamp("ms", "UTC")),
+        "time": pa.array([time], pa.timestamp("ms", "UTC")),
         "large": pa.array(texts, pa.large_list(pa.string())),
         "fixed": pa.array(texts, pa.list_(pa.string(), 2)),
-        "nested": pa.array([{"t": times[0]}], pa.struct([("t", pa.timestamp("ms"))])),
+        "nested": pa.array([{"t": time}], pa.struct([("t", pa.timestamp("ms"))])),
     }
-    path = str(tmp_path / "a.parquet")
     pq.write_table(pa.table(columns), path)
     [batch] = read(Part(path), [*columns], Form("parquet"))
     assert str(batch.schema.field("nested").type) == "struct<t: timestamp[us]>"
-    assert [str(batch.schema.field(name).type.value_type) for name in ("large", "fixed")] == [
-        "string"
-    ] * 2
-    assert all(type(batch.schema.field(name).type) is pa.ListType for name in ("large", "fixed"))
-    assert batch.column("time").cast(pa.int64()).to_pylist() == [times[0] * 1000]
-    assert batch.column("fixed").to_pylist() == texts
+    for name in ("large", "fixed"):
+        kind = batch.schema.field(name).type
+        assert (type(kind), kind.value_type) == (pa.ListType, pa.string())
+        assert batch.column(name).to_pylist() == texts
+    assert batch.column("time").cast(pa.int64()).to_pylist() == [time * 1000]
 
 
 def test_tsv_has_a_row_a_line(tmp_path):
@@ -276,16 +271,10 @@ def test_tsv_has_a_row_a_line(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("a.tsv", b"source\tb\n"),
-        ("a.jsonl", b'{"source": "a"}'),
-        ("a.jsonl", b"\n[]"),
-        ("a.csv", b"source,paraphrase\nx\n"),
+        *[("a.tsv", b"source\tb\n"), ("a.jsonl", b'{"source": "a"}'), ("a.jsonl", b"\n[]")],
+        *[("a.csv", b"source,paraphrase\nx\n"), ("a.csv", b"PK\3\4 a workbook")],
         ("a.csv", b"\xd0\xcf\x11\xe0 an old workbook"),
-        ("a.csv", b"PK\3\4 a workbook"),
-        ("a.xlsx", b"PK\3\4"),
-        ("a.parquet", b"PAR1"),
-        ("n.parquet", b""),
-        ("a.docx", b""),
+        *[("a.xlsx", b"PK\3\4"), ("a.parquet", b"PAR1"), ("n.parquet", b""), ("a.docx", b"")],
         ("nowhere.csv", None),
     ],
 )
@@ -295,7 +284,5 @@ def test_what_cannot_be_read_is_named(tmp_path, name, content):
         pq.write_table(pa.table({name: [1] for name in NAMES}), path)
     elif content is not None:
         path.write_bytes(content)
-    with pytest.raises(TableError) as error:
+    with pytest.raises(TableError, match=rf"^{path}[^\n]*$"):
         [*read_columns(str(path), NAMES)]
-    assert str(error.value).startswith(str(path))
-    assert "\n" not in str(error.value)

@@ -171,19 +171,17 @@ def test_neural_words_cover_text(neural_folder, capfd):
 
 
 @pytest.mark.parametrize(
-    "config", ["{", '{"nerual": false}', '{"nerual": false, "tasks": {"cws": "missing.bin"}}']
+    ("name", "content"),
+    [
+        *[("config.json", b"{"), ("config.json", b'{"nerual": false}')],
+        ("config.json", b'{"nerual": false, "tasks": {"cws": "cws_model.bin.gone"}}'),
+        *[("cws_model.bin", 0), ("cws_model.bin", 200), ("cws_model.bin", -1)],
+    ],
 )
-def test_wrong_config(folder, config):
-    (folder / "config.json").write_text(config)
-    with pytest.raises((ValueError, OSError), match=r"config\.json|missing\.bin"):
-        LtpSegmenter(str(folder))
-
-
-@pytest.mark.parametrize("kept", [0, 200, -1])
-def test_truncated_model_raises_and_does_not_abort(folder, kept):
-    path = folder / "cws_model.bin"
-    path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(ValueError, match=str(path)):
+def test_a_damaged_file_is_named_and_does_not_abort(folder, name, content):
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else path.read_bytes()[:content])
+    with pytest.raises((ValueError, OSError), match=name):
         LtpSegmenter(str(folder))
 
 

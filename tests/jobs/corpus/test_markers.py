@@ -30,8 +30,7 @@ def test_a_part_is_done_once_under_each_fingerprint(tmp_path):
     assert told == [2, 2, 3, 4]
 
 
-@pytest.mark.parametrize("resume", [True, False])
-def test_what_is_half_deleted_is_not_resumed(tmp_path, monkeypatch, resume):
+def test_what_is_half_deleted_is_not_resumed(tmp_path, monkeypatch):
     """Markers may outlive what they stand for if a process is killed while it deletes."""
     markers = Markers(f"{tmp_path}/_work")
     markers.start({}, False, "out")
@@ -46,7 +45,7 @@ def test_what_is_half_deleted_is_not_resumed(tmp_path, monkeypatch, resume):
     with monkeypatch.context() as patch:
         patch.setattr(storage, "delete", killed)
         with pytest.raises(KeyboardInterrupt):
-            markers.clear() if resume else markers.start({}, False, "out")
+            markers.clear()
     assert (tmp_path / "_work/a.json").exists()
     markers.start({}, True, "out")
     assert not (tmp_path / "_work/a.json").exists()

@@ -12,18 +12,13 @@ from gaixie.jobs.corpus.session import cores
 
 
 @pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ({}, 2),
-        ({"enabled": "true"}, 2),
-        ({"enabled": "true", "maxExecutors": "1000"}, 4000),
-        ({"enabled": "false", "maxExecutors": "1000"}, 2),
-        ({"enabled": "true", "maxExecutors": "2147483647"}, 2),
-    ],
+    ("enabled", "most", "expected"),
+    [("true", 0, 2), ("true", 1000, 4000), ("false", 1000, 2), ("true", 2147483647, 2)],
 )
-def test_cores_are_those_that_dynamic_allocation_may_ask_for(settings, expected):
-    conf = {f"spark.dynamicAllocation.{name}": value for name, value in settings.items()}
-    conf["spark.executor.cores"] = "4"
+def test_cores_are_those_that_dynamic_allocation_may_ask_for(enabled, most, expected):
+    names = ("dynamicAllocation.enabled", "dynamicAllocation.maxExecutors", "executor.cores")
+    values = zip(names, (enabled, most, 4), strict=True)
+    conf = {f"spark.{name}": value for name, value in values}
     context = SimpleNamespace(defaultParallelism=2, getConf=lambda: conf)
     assert cores(SimpleNamespace(sparkContext=context)) == expected
 

@@ -44,9 +44,4 @@ def test_what_is_read_out_of_an_answer(answer, expected):
 )
 def test_why_an_answer_is_no_paraphrase(answer, ending, reason):
     assert judged(SOURCE, answer, ending)[0] == reason
-
-
-def test_a_source_that_says_it_cannot_is_no_refusal():
-    source = "对不起，我无法完成您交给我的任务，请您另找别人。"
-    answer = "抱歉，您交办的事我不能完成，还请您另请高明。"
-    assert judged(source, answer, "stop") == (None, answer)
+    assert judged("对不起，我无法完成任务。", "抱歉，我不能完成。", "stop")[0] is None

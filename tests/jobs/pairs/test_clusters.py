@@ -1,5 +1,6 @@
 """Clusters without Spark: signatures, overlap, buckets, components, the guard against chains."""
 
+from collections.abc import Iterable
 from itertools import combinations
 
 import numpy as np
@@ -10,14 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gaixie.jobs.pairs.clusters import buckets, linking
-from gaixie.jobs.pairs.clusters.candidates import Identifier
 from gaixie.jobs.pairs.clusters.linking import Component, Linking, Sentence, choose
 from gaixie.jobs.pairs.clusters.method import join_edges
 from gaixie.jobs.pairs.clusters.minhash import band_hashes, folded, mixed, overlaps
 from gaixie.udfs.text.normalise import normalise
 
 TEXTS = st.text("火势从厨房，。 Ａａ①ﬁ１2\u0301𠀀", max_size=12)
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def grams(text: str, n: int) -> set[str]:
@@ -26,24 +25,20 @@ def grams(text: str, n: int) -> set[str]:
     return {kept[k : k + n] for k in range(max(len(kept) - n + 1, 1))} - {""}
 
 
-def reference_overlap(a: str, b: str, n: int) -> float:
-    """Returns the overlap of two sentences by definition; 0 if neither has an n-gram."""
-    x, y = grams(a, n), grams(b, n)
-    return len(x & y) / max(len(x | y), 1)
-
-
 @given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=5), st.integers(1, 4))
 def test_overlap_is_its_definition(pairs, n):
+    """It is 0 if neither sentence has an n-gram."""
     a, b = (pa.array(side, pa.string()) for side in zip(*pairs, strict=True))
-    expected = [reference_overlap(x, y, n) for x, y in pairs]
+    both = [(grams(x, n), grams(y, n)) for x, y in pairs]
+    expected = [len(x & y) / max(len(x | y), 1) for x, y in both]
     np.testing.assert_allclose(overlaps(a, b, n), expected, rtol=1e-6)
 
 
 def test_bands_agree_as_often_as_sentences_overlap():
     random = np.random.default_rng(5)
-    shared = ["".join(random.choice(list(LETTERS), 60)) for _ in range(200)]
-    a = pa.array(text + "".join(random.choice(list(LETTERS), 20)) for text in shared)
-    b = pa.array(text + "".join(random.choice(list(LETTERS), 20)) for text in shared)
+    letters = list("abcdefghijklmnopqrstuvwxyz")
+    texts = ["".join(random.choice(letters, 100)) for _ in range(200)]  # 60 of them are shared
+    a, b = pa.array(text[:80] for text in texts), pa.array(text[:60] + text[80:] for text in texts)
     overlap = overlaps(a, b, 3)
     agree = band_hashes(a, 256, 1, 1, 3) == band_hashes(b, 256, 1, 1, 3)
     assert abs(agree.mean() - overlap.mean()) < 0.01
@@ -55,52 +50,41 @@ def test_bands_agree_as_often_as_sentences_overlap():
     assert len(np.unique(bands[0])) == 128
 
 
-def entries_of(hashes, nodes, new, keys=None, whole=None, partitions=3) -> list[np.ndarray]:
-    """Returns the entries of each partition, as a task gets them."""
+def met(hashes, nodes, new, most, keys=None, whole=None, partitions=3) -> set[tuple[int, int]]:
+    """Returns the pairs that meet, of the entries of each partition as a task gets them."""
     columns = {"node": pa.array(nodes), "new": pa.array(new)}
     if keys is not None:
         columns["keys"] = pa.array(keys, pa.list_(pa.int64()))
     batch = pa.RecordBatch.from_pydict(columns)
     packed = buckets.pack_entries(batch, hashes, whole, partitions)
     assert packed["partition"].to_pylist() == sorted(set(packed["partition"].to_pylist()))
-    return [np.frombuffer(data, np.uint64).reshape(-1, 2) for data in packed["entries"].to_pylist()]
-
-
-def met(parts, most) -> set[tuple[int, int]]:
     pairs = set()
-    for entries in parts:
-        for a, b in buckets.meetings(entries, most):
+    for data in packed["entries"].to_pylist():
+        for a, b in buckets.meetings(np.frombuffer(data, np.uint64).reshape(-1, 2), most):
             pairs |= {(x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True) if x != y}
     return pairs
 
 
-@pytest.fixture
-def crowd(monkeypatch):
-    """Returns nodes, whether each is new, and hashes of two bands; pairs come in small pieces."""
+def test_sentences_meet_that_share_a_bucket_and_of_which_one_is_new(monkeypatch):
     monkeypatch.setattr(buckets, "AT_ONCE", 7)
     random = np.random.default_rng(6)
     nodes = random.permutation(np.arange(-60, 60) * 3)
+    new = random.random(120) < 0.6
     hashes = mixed(random.integers(0, 25, (120, 2)).astype(np.uint64) * np.uint64(2))
     hashes[:, 1] ^= np.uint64(1 << 40)
-    return nodes, random.random(120) < 0.6, hashes
-
-
-def test_sentences_meet_that_share_a_bucket_and_of_which_one_is_new(crowd):
-    nodes, new, hashes = crowd
     expected = set()
     for i, j in combinations(range(120), 2):
         if (hashes[i] == hashes[j]).any():
             first, second = sorted((i, j), key=lambda k: (new[k], nodes[k]))
             if new[second]:
                 expected.add((nodes[first], nodes[second]))
-    assert met(entries_of(hashes, nodes, new), 1000) == expected
-    assert met(entries_of(hashes, nodes, new, partitions=50), 1000) == expected
+    assert met(hashes, nodes, new, 1000) == expected
+    assert met(hashes, nodes, new, 1000, partitions=50) == expected
 
 
 def test_a_crowded_bucket_has_anchors():
     nodes, new = np.arange(100), np.arange(100) >= 10
-    hashes = np.full((100, 1), 2**50, np.uint64)
-    pairs = met(entries_of(hashes, nodes, new), 4)
+    pairs = met(np.full((100, 1), 2**50, np.uint64), nodes, new, 4)
     assert pairs == {(a, b) for b in range(10, 100) for a in range(4)}
 
 
@@ -108,31 +92,27 @@ def test_a_key_separates_and_a_small_one_compares_all():
     nodes, new = np.arange(30), np.ones(30, bool)
     keys = [[n % 10] if n < 28 else [3, 4] for n in range(30)]
     hashes = mixed(np.arange(1000, 1030, dtype=np.uint64))[:, None]
-    pairs = met(entries_of(hashes, nodes, new, keys, whole=5), 5)
+    pairs = met(hashes, nodes, new, 5, keys, whole=5)
     expected = {(a, b) for a, b in combinations(range(30), 2) if set(keys[a]) & set(keys[b])}
     assert pairs == expected
-    large = [[7] for _ in range(30)]
-    assert met(entries_of(hashes, nodes, new, large, whole=5), 5) == set()
+    large, apart = [[7] for _ in range(30)], [[n] for n in range(30)]
+    assert met(hashes, nodes, new, 5, large, whole=5) == set()
     same = np.full((30, 1), 4, np.uint64)
-    assert len(met(entries_of(same, nodes, new, large, whole=5), 40)) == 435
-    assert met(entries_of(same, nodes, new, [[n] for n in range(30)], whole=5), 40) == set()
+    assert len(met(same, nodes, new, 40, large, whole=5)) == 435
+    assert met(same, nodes, new, 40, apart, whole=5) == set()
 
 
 EDGES = st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), max_size=25)
 
 
-def reachable(edges) -> dict[int, int]:
+@given(EDGES)
+def test_components_are_what_can_be_reached(edges):
     least = {node: node for edge in edges for node in edge}
     for _ in least:
         for a, b in edges:
             least[a] = least[b] = min(least[a], least[b])
-    return least
-
-
-@given(EDGES)
-def test_components_are_what_can_be_reached(edges):
     frame = pd.DataFrame(edges, columns=["a", "b"], dtype=np.int64)
-    assert join_edges(frame).to_dict() == reachable(edges)
+    assert join_edges(frame).to_dict() == least
 
 
 def component(size: int, alike, clusters=None, old=()) -> Component:
@@ -143,25 +123,22 @@ def component(size: int, alike, clusters=None, old=()) -> Component:
 
 
 class Told(Linking):
-    """Knows which pairs say the same."""
+    """Knows which pairs say the same; None: all do."""
+
+    def __init__(self, share: float, true: Iterable[tuple[int, int]] | None):
+        super().__init__(None, share, 0.8, 1, None)
+        self.true = None if true is None else {frozenset(pair) for pair in true}
+        self.asked = 0
 
     def same(self, sources, paraphrases):
-        asked = [*zip(sources, paraphrases, strict=True)]
-        ASKED.extend(asked)
-        return [TRUE is None or frozenset({int(a[1:]), int(b[1:])}) in TRUE for a, b in asked]
-
-
-ASKED: list[tuple[str, str]] = []
-TRUE: set[frozenset[int]] | None = None
+        self.asked += len(sources)
+        asked = [{int(a[1:]), int(b[1:])} for a, b in zip(sources, paraphrases, strict=True)]
+        return [self.true is None or pair in self.true for pair in asked]
 
 
 def linked(component: Component, true=(), share=0.5) -> list[set[int]]:
-    """Returns the clusters' members. true: pairs with the same meaning, besides the known ones;
-    None means all."""
-    global TRUE
-    TRUE = None if true is None else {frozenset(pair) for pair in true}
-    ASKED.clear()
-    Told(None, share, 0.8, 1, None).link([component])
+    """Returns the clusters' members. true: pairs with the same meaning, besides the known ones."""
+    Told(share, true).link([component])
     for members, pairs in zip(component.clusters, component.pairs(), strict=True):
         assert {m for pair in pairs for m in pair} <= set(members)
     return [set(members) for members in component.clusters]
@@ -198,15 +175,13 @@ def test_newcomers_join_published_clusters_which_do_not_merge():
     known = [(4, 0), (4, 1), (5, 3), (4, 2), (5, 6)]
     clusters = linked(component(7, known, old, old), [(5, 2), (4, 3)])
     assert clusters == [{0, 1, 4}, {2, 3, 5}]  # of two equally near, the smaller id wins
-    assert linked(component(7, known, old, old)) == [{0, 1, 4}, {2, 3}, {5, 6}]
-
-
-def test_published_pairs_are_not_given_again():
-    old = {0: "01", 1: "01", 2: "01"}
-    given = component(4, combinations(range(4), 2), old, old)
-    linked(given)
-    assert given.clusters == [[1, 0, 2, 3]]
-    assert given.pairs() == [[(0, 3), (1, 3), (2, 3)]]
+    given = component(7, known, old, old)
+    assert linked(given) == [{0, 1, 4}, {2, 3}, {5, 6}]
+    assert given.pairs() == [
+        [(0, 4), (1, 4)],
+        [],
+        [(5, 6)],
+    ]  # the published ones are not given again
 
 
 @given(st.data())
@@ -227,9 +202,10 @@ def test_every_member_says_what_the_centre_says_and_a_share_of_the_others(data):
 
 def test_large_clusters_are_compared_in_part(monkeypatch):
     monkeypatch.setattr(linking, "COMPARED", 10)
-    [members] = linked(component(200, [(0, n) for n in range(1, 200)]), true=None)
-    assert len(members) == 200
-    assert len(ASKED) < 200 * 10
+    star, told = component(200, [(0, n) for n in range(1, 200)]), Told(0.5, None)
+    told.link([star])
+    assert [len(members) for members in star.clusters] == [200]
+    assert told.asked < 200 * 10
 
 
 def test_chosen_pairs():
@@ -240,10 +216,3 @@ def test_chosen_pairs():
     few = choose(pairs, 1, 9)
     assert len(few) == 9
     assert set(few) < set(choose(pairs[::-1], 1, 20)) < set(directed)
-
-
-def test_the_metric_identifies():
-    a = ["今天下午所有的航班都被取消了。"] * 2
-    scores = Identifier("core", 0.3).scores(a, ["今天下午，航班全都取消了。", "她不喜欢吃苹果。"])
-    assert scores[0] > 0.3 > scores[1]
-    assert not len(Identifier("core", 0.3).scores([], []))

@@ -27,12 +27,6 @@ def pairs(made: list[Candidate]) -> set[tuple[str, str | None]]:
     return {(item.source, item.paraphrase) for item in made if item.reason is None}
 
 
-def test_neither_order_nor_text_decides_which_one_is_the_source():
-    texts = [f"第{number}句" for number in range(40)]
-    ascending = sum(a < b for a, b in pairs(make(texts)))
-    assert 0.3 < ascending / 780 < 0.7
-
-
 def test_a_limit_keeps_a_part_of_all_pairs_and_more_of_it_with_a_higher_one():
     texts = [f"第{number}句" for number in range(30)]
     kept = [pairs(make(texts, most)) for most in (5, 50, 435, 10_000)]
@@ -40,6 +34,8 @@ def test_a_limit_keeps_a_part_of_all_pairs_and_more_of_it_with_a_higher_one():
     assert kept[0] < kept[1] < kept[2]
     assert {*map(frozenset, kept[2])} == {*map(frozenset, combinations(texts, 2))}
     assert kept[1] != pairs(make(texts, 50, seed=2))
+    # Neither order nor text decides which one is the source.
+    assert 0.3 < sum(a < b for a, b in kept[2]) / 435 < 0.7
 
 
 @given(TEXTS, st.none() | st.integers(1, 5), st.randoms())

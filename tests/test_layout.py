@@ -64,43 +64,23 @@ FLOORS = ("storage", "text", "features", "meaning", "paraphrase", "spscore", "me
 """The packages of udfs, from the ground up: each may import only those before it."""
 
 
-def test_udfs_has_these_packages():
-    assert {path.parent.name for path in (ROOT / "udfs").glob("*/__init__.py")} == {*FLOORS}
-
-
-@pytest.mark.parametrize("package", FLOORS)
-def test_packages_of_udfs_import_downwards(package):
-    for path in python_files(f"udfs/{package}"):
-        parts = [name.split(".") for name in imported(path)]
-        used = {name[2] for name in parts if name[:2] == ["gaixie", "udfs"] and len(name) > 2}
-        assert not used & {*FLOORS[FLOORS.index(package) + 1 :]}, path
-
-
 PACKAGES = {
-    "jobs": {
-        "corpus": set(),
-        "scoring": {"corpus"},
-        "pairs": {"corpus"},
-        "releases": {"corpus"},
-        "vocabulary": {"corpus"},
-    },
-    "training": {
-        "modeling": set(),
-        "loop": {"modeling"},
-        "evaluation": {"modeling"},
-    },
+    "jobs": {"corpus": set()}
+    | {name: {"corpus"} for name in ("scoring", "pairs", "releases", "vocabulary")},
+    "training": {"modeling": set(), "loop": {"modeling"}, "evaluation": {"modeling"}},
     "service": {},
     "research": {
         "ratings": set(),
+        "benchmarks": set(),
+        "pair_encoder": {"ratings"},
         "fitting": {"pair_encoder", "ratings"},
         "comparison": {"fitting", "ratings"},
         "generators": {"comparison", "ratings"},
         "identification": {"comparison", "ratings"},
-        "benchmarks": set(),
-        "pair_encoder": {"ratings"},
     },
 }
-"""The packages of scripts, and which of their siblings each may import."""
+PACKAGES["udfs"] = {package: {*FLOORS[:number]} for number, package in enumerate(FLOORS)}
+"""The packages of each room, and which of their siblings each may import."""
 
 SHARED_MODULES = {"gaixie.training.settings"}
 """Modules beside the scripts that are no scripts."""
@@ -124,14 +104,10 @@ def test_a_script_is_what_can_be_started():
 
 
 @pytest.mark.parametrize("part", PACKAGES)
-def test_nothing_imports_a_script(part):
+def test_packages_import_no_script_and_only_the_siblings_they_may(part):
     for path in python_files(part):
         if path.parent.name != "benchmarks":  # benchmarks time parts of scripts
             assert imported(path).isdisjoint(SCRIPTS), path
-
-
-@pytest.mark.parametrize("part", PACKAGES)
-def test_packages_import_only_the_siblings_they_may(part):
     folders = {path.parent.name for path in (ROOT / part).glob("*/__init__.py")}
     assert folders == {*PACKAGES[part]}
     for package, siblings in PACKAGES[part].items():

@@ -19,8 +19,7 @@ class Wrapper:
 
     def __init__(self, folder: Path):
         self.logs, self.alerts = folder / "logs", folder / "alerts"
-        self.settings = folder / "gaixie.env"
-        alert = folder / "alert"
+        alert, self.settings = folder / "alert", folder / "gaixie.env"
         alert.write_text(f'#!/bin/sh\n{{ echo "$@"; cat; }} >>"{self.alerts}"\n')
         alert.chmod(0o755)
         self.settings.write_text(
@@ -28,25 +27,20 @@ class Wrapper:
             "FROM_SETTINGS=yes\n"
         )
 
-    def start(self, *words, **environment) -> subprocess.Popen:
+    def start(self, *words) -> subprocess.Popen:
         return subprocess.Popen(
             ["sh", CRON / "run.sh", *map(str, words)],
-            env=os.environ | {"GAIXIE_ENV": str(self.settings), "RUN_ID": "20261122"} | environment,
+            env=os.environ | {"GAIXIE_ENV": str(self.settings), "RUN_ID": "20261122"},
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
         )
 
-    def run(self, *words, **environment) -> tuple[int, str]:
-        """Returns (exit code, standard error)."""
-        process = self.start(*words, **environment)
-        out, error = process.communicate()
-        assert out == ""
-        return process.returncode, error
-
-    def log(self, name: str) -> str:
-        return (self.logs / f"{name}-20261122.log").read_text()
+    def run(self, *words) -> tuple[int, str]:
+        """Returns (exit code, output)."""
+        process = self.start(*words)
+        return process.wait(), process.communicate()[0]
 
 
 @pytest.fixture
@@ -54,31 +48,23 @@ def wrapper(tmp_path) -> Wrapper:
     return Wrapper(tmp_path)
 
 
-class Held:
-    """A job that reports its start, and ends when it is told to."""
-
-    def __init__(self, folder: Path, script: str = 'echo begun >"$1"; read word <"$2"'):
-        self.begun, self.end = folder / "begun", folder / "end"
-        os.mkfifo(self.begun)
-        os.mkfifo(self.end)
-        self.command = ("sh", "-c", script, "job", self.begun, self.end)
-
-    def wait(self) -> None:
-        assert self.begun.read_text() == "begun\n"  # blocks until the job opens the pipe
-
-    def finish(self) -> None:
-        self.end.write_text("now\n")
+@pytest.fixture
+def job(tmp_path) -> list[object]:
+    """Returns a command that writes into the pipe begun, ends when the pipe end is written to, and
+    with exit code 5 at SIGTERM."""
+    os.mkfifo(tmp_path / "begun")
+    os.mkfifo(tmp_path / "end")
+    script = 'trap "exit 5" TERM; echo begun >"$1"; read word <"$2"'
+    return ["sh", "-c", script, "job", tmp_path / "begun", tmp_path / "end"]
 
 
-def test_never_twice_at_once(wrapper, tmp_path):
-    job = Held(tmp_path)
-    first = wrapper.start("score", *job.command)
-    job.wait()
-    code, said = wrapper.run("score", "true")
-    assert code == 75
-    assert said == "run.sh: score still runs; this start is skipped\n"
+def test_never_twice_at_once(wrapper, job, tmp_path):
+    first = wrapper.start("score", *job)
+    assert (tmp_path / "begun").read_text() == "begun\n"  # blocks until the job opens the pipe
+    skipped = "run.sh: score still runs; this start is skipped\n"
+    assert wrapper.run("score", "true") == (75, skipped)
     assert wrapper.run("release", "true")[0] == 0  # another job has its own lock
-    job.finish()
+    (tmp_path / "end").write_text("now\n")
     assert first.wait() == 0
     assert not wrapper.alerts.exists()
     assert wrapper.run("score", "true") == (0, "")
@@ -91,20 +77,16 @@ def test_a_failure_alerts_once_and_keeps_its_code(wrapper):
     call, *tail = wrapper.alerts.read_text().splitlines()
     assert call == "of score 7"
     *tail, command, log, again = tail
-    assert len(tail) == 40
-    assert tail[0] == "63"
-    assert tail[-2] == "it broke"
+    assert (len(tail), tail[0], tail[-2]) == (40, "63", "it broke")
     assert tail[-1].endswith("exit code 7")
     assert command.startswith("command: sh -c seq 100")
     assert Path(log.removeprefix("log: ")).is_file()
     assert "RUN_ID=20" in again
 
 
-def test_a_signal_goes_to_the_job_whose_code_counts(wrapper, tmp_path):
-    script = 'trap "exit 5" TERM; echo begun >"$1"; read word <"$2"'
-    job = Held(tmp_path, script)
-    process = wrapper.start("score", *job.command)
-    job.wait()
+def test_a_signal_goes_to_the_job_whose_code_counts(wrapper, job, tmp_path):
+    process = wrapper.start("score", *job)
+    assert (tmp_path / "begun").read_text() == "begun\n"
     process.terminate()
     assert process.wait() == 5
     assert wrapper.alerts.read_text().startswith("of score 5\n")
@@ -113,21 +95,22 @@ def test_a_signal_goes_to_the_job_whose_code_counts(wrapper, tmp_path):
 def test_the_day_is_the_run_id(wrapper):
     words = ("echo", "--run-id", "@RUN_ID", "--version", "@VERSION", "a b")
     assert wrapper.run("score", *words) == (0, "")
-    assert "\n--run-id 20261122 --version 2026.11.22 a b\n" in wrapper.log("score")
     assert wrapper.run("score", "sh", "-c", "echo $FROM_SETTINGS")[0] == 0
-    assert "\nyes\n" in wrapper.log("score")  # the second run of a day appends to the log
+    text = (wrapper.logs / "score-20261122.log").read_text()  # both runs of a day
+    assert "\n--run-id 20261122 --version 2026.11.22 a b\n" in text
+    assert "\nyes\n" in text
 
 
 def test_old_logs_go(wrapper):
     wrapper.logs.mkdir()
-    ages = {"score-20260101.log.1.gz": 0, "score-20261101.log": None, "release-20260101.log": 0}
-    for name, age in ages.items():
-        (wrapper.logs / name).touch()
-        if age is not None:
-            os.utime(wrapper.logs / name, (age, age))
+    logs = [wrapper.logs / f"{name}-20260101.log" for name in ("score", "release")]
+    for path in logs:
+        path.touch()
+        os.utime(path, (0, 0))
+    (wrapper.logs / "score-20261101.log").touch()
     assert wrapper.run("score", "true") == (0, "")
-    found = {path.name for path in wrapper.logs.iterdir()}
-    assert found & ages.keys() == ages.keys() - {"score-20260101.log.1.gz"}
+    assert not logs[0].exists()
+    assert len([*wrapper.logs.iterdir()]) == 3  # another job's, a new one, today's
 
 
 def test_crontab_lines():

@@ -1,7 +1,6 @@
 """Every answer must have its form: for wrong requests, half requests and clients that leave."""
 
 import json
-import re
 import socket
 
 import pytest
@@ -13,8 +12,8 @@ from gaixie.service.scoring import ScoringPart
 from gaixie.service.settings import ServiceSettings
 
 PAIR = {
-    "source": "市图书馆将于下周二举办古籍修复体验活动。",
-    "paraphrase": "下周二，市图书馆会办古籍修复活动。",
+    "source": "市图书馆将于下周二举办古籍修复活动。",
+    "paraphrase": "下周二，市图书馆会修复古籍。",
 }
 JSON = "application/json"
 TOKEN = "a-secret-of-sixteen"
@@ -40,12 +39,11 @@ def test_it_says_what_it_is(service):
     assert service.ask("/health").status == service.ask("/ready").status == 200
 
 
-@pytest.mark.parametrize("path", ["/v1/about", "/v1/none", "/openapi.json"])
-def test_every_answer_has_the_headers_of_safety(service, path):
-    answer = service.ask(path)
-    assert {name: answer.headers[name] for name in HEADERS} == HEADERS
-    assert "Server" not in answer.headers
-    assert "Set-Cookie" not in answer.headers
+def test_every_answer_has_the_headers_of_safety(service):
+    for path in ("/v1/about", "/v1/none", "/openapi.json"):
+        answer = service.ask(path)
+        assert {name: answer.headers[name] for name in HEADERS} == HEADERS
+        assert not {"Server", "Set-Cookie"} & {*answer.headers}
 
 
 def pair(source: bytes) -> bytes:
@@ -66,24 +64,13 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_request_gets_one_line(service, name):
-    given, kind, status = WRONG[name]
-    answer = service.ask("/v1/score", given, Content_Type=kind)
-    assert answer.error()[0] == status
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
-        ("GET", "/v1/none", 404),
-        ("GET", "/v1/score", 405),
-        ("GET", "/page/..%2f..%2fapp.py", 404),
-        ("POST", "/v1/score/", 404),
-    ],
-)
-def test_a_wrong_address_or_method(service, method, path, status):
-    assert service.ask(path, method=method).error()[0] == status
+def test_a_wrong_request_gets_one_line(service):
+    for name, (given, kind, status) in WRONG.items():
+        answer = service.ask("/v1/score", given, Content_Type=kind)
+        assert answer.error()[0] == status, name
+    for path, status in {"/v1/none": 404, "/v1/score": 405, "/page/..%2f..%2fapp.py": 404}.items():
+        assert service.ask(path).error()[0] == status
+    assert service.ask("/v1/score/", method="POST").error()[0] == 404
 
 
 def test_half_a_surrogate_pair_costs_its_pair_alone(service):
@@ -110,16 +97,6 @@ def test_an_error_that_nobody_thought_of_shows_nothing(service, capfd):
     status, code, message = service.ask("/v1/double", {"numbers": [0]}).error()
     assert (status, code) == (500, "internal")
     assert "nobody" not in message
-
-
-def test_the_document_describes_every_route(app):
-    document = app.openapi()
-    for path, methods in document["paths"].items():
-        for method, operation in methods.items():
-            assert operation.get("description"), (method, path)
-            assert "HTTPValidationError" not in json.dumps(operation), path
-            assert "4XX" in operation["responses"]
-    assert not re.search(r'"https?://', json.dumps(document))  # nothing loads from another host
 
 
 # Raw sockets send what no library would.

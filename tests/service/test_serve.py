@@ -65,25 +65,15 @@ def test_what_is_under_way_is_answered_at_the_end(workers):
         assert stderr.splitlines() == [f"{url}  {workers} process{'es' * (workers > 1)}"]
 
 
-@pytest.mark.parametrize(
-    ("given", "environment", "named"),
-    [
-        (["--tier", "best"], {}, "best"),
-        ([], {"GAIXIE_TOKENS": "abc"}, "GAIXIE_TOKENS: entry 1"),
-        ([], {"GAIXIE_TOKENS": "me=short"}, "me"),
-        ([], {"GAIXIE_TOKENS_FILE": "/none"}, "/none"),
-        (["--timeout", "-1"], {}, "timeout"),
-    ],
-)
-def test_mistakes(monkeypatch, refused, given, environment, named):
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    assert "short" not in refused(serve.main, given, named)
-
-
-def test_a_port_in_use_is_said_and_what_to_do(refused):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        given = ["--tier", "core", "--port", taken.getsockname()[1]]
-        assert "--port 0" in refused(serve.main, given, "--port")
+def test_mistakes(monkeypatch, refused):
+    refused(serve.main, ["--tier", "best"], "best")
+    refused(serve.main, ["--timeout", "-1"], "timeout")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        refused(serve.main, ["--tier", "core", "--port", taken.getsockname()[1]], "--port 0")
+    monkeypatch.setenv("GAIXIE_TOKENS", "abc")
+    refused(serve.main, [], "GAIXIE_TOKENS: entry 1")
+    monkeypatch.setenv("GAIXIE_TOKENS", "me=short")
+    assert "short" not in refused(serve.main, [], "me")
+    monkeypatch.delenv("GAIXIE_TOKENS")
+    monkeypatch.setenv("GAIXIE_TOKENS_FILE", "/none")
+    refused(serve.main, [], "/none")

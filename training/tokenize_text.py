@@ -1,11 +1,9 @@
-"""Makes the tokenizer, shows what it does, and reports on a corpus.
+"""Makes the tokenizer, and shows what it does.
 
   python training/tokenize_text.py make vocabulary/vocabulary.tsv --output tokenizer/
   python training/tokenize_text.py show tokenizer/ "他2024年3月读完了《三国演义》。"
   python training/tokenize_text.py show tokenizer/ SOURCE --target PARAPHRASE
-  python training/tokenize_text.py report tokenizer/ corpus.parquet --column text
 
-Text files are lines; .jsonl, .csv and .parquet files have a column (--column, by default text).
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
@@ -13,9 +11,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
-from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field
@@ -25,17 +20,13 @@ from rich.table import Table
 from gaixie.training.modeling.entities_kept import ENTITIES
 from gaixie.training.modeling.model import load_tokenizer
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
-from gaixie.training.modeling.vocabulary import BYTES, WORD, kind_of
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.storage.local_copy import local_copy
-from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.settings import Options, add_options, options_of
 from gaixie.udfs.storage.text_tables import read_columns
 from gaixie.udfs.text.entities import load_settings
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.places import gazetteer
-
-BATCH = 1_000
 
 
 class Make(Options):
@@ -72,26 +63,13 @@ class Show(Options):
     """Its paraphrase, to see how the pair is aligned."""
 
 
-class Report(Options):
-    """Counts the tokens of a corpus: words, characters, bytes, and entities by kind."""
-
-    tokenizer: str
-    """Folder of the tokenizer."""
-    text: Path
-    """A text file of lines, or a table: .jsonl, .csv, .tsv, .parquet."""
-    column: str = "text"
-    """Column of the sentences in a table."""
-    limit: int | None = Field(default=None, ge=1)
-    """Only the first N sentences."""
-
-
 def main(argv: list[str] | None = None) -> int:
     """Runs the script and returns its exit code."""
     parser = make_parser("tokenize_text.py", __doc__)
     commands = parser.add_subparsers(required=True, metavar=" | ".join(COMMANDS), dest="command")
     for name, (settings, _) in COMMANDS.items():
         added = commands.add_parser(name, help=settings.__doc__, description=settings.__doc__)
-        add_options(added, settings, positional=("vocabulary", "tokenizer", "sentence", "text"))
+        add_options(added, settings, positional=("vocabulary", "tokenizer", "sentence"))
     args = parser.parse_args(argv)
     settings, command = COMMANDS[args.command]
     return run_command("tokenize_text", lambda: command(options_of(settings, args)))
@@ -132,7 +110,9 @@ def gb2312_level_1() -> set[str]:
 
 def show(options: Show) -> None:
     """Prints a sentence or a pair as tokens, and what the indexed ones stand for."""
-    tokenizer = load(options.tokenizer)
+    tokenizer = load_tokenizer(options.tokenizer)
+    if not isinstance(tokenizer, EntityAlignedTokenizer):
+        raise ValueError(f"{options.tokenizer}: not a tokenizer of `tokenize_text.py make`")
     console = Console(highlight=False)
     batch = tokenizer(options.sentence, text_target=options.target)
     for name in ("input_ids", "labels"):
@@ -148,56 +128,9 @@ def show(options: Show) -> None:
     console.print(f"{len(batch['input_ids'])} ids; decoded: {back}", markup=False)
 
 
-def report(options: Report) -> None:
-    """Prints the statistics."""
-    tokenizer = load(options.tokenizer)
-    names = {index: sort_of(tokenizer, token) for token, index in tokenizer.get_vocab().items()}
-    rows = islice(read_columns(str(options.text), [options.column]), options.limit)
-    texts = (normalise(text) for (text,) in rows if text is not None)
-    sorts: Counter[str] = Counter()
-    sentences = characters = 0
-    with Progress("counting", None, "sentences") as shown:
-        while part := [*islice(texts, BATCH)]:
-            for row in tokenizer(part)["input_ids"]:
-                sorts.update(names[index] for index in row[1:-1])
-            sentences, characters = sentences + len(part), characters + sum(map(len, part))
-            shown.add(len(part))
-    if not sentences:
-        raise ValueError(f"{options.text}: no sentences")
-    total = sorts.total()
-    table = Table("token", "number", "share")
-    for name, number in sorts.most_common():
-        table.add_row(name, f"{number:,}", f"{number / total:.3%}")
-    console = Console(highlight=False)
-    console.print(
-        f"{sentences:,} sentences, {characters:,} characters, {total:,} tokens: "
-        f"{total / sentences:.2f} a sentence, {characters / total:.2f} characters a token",
-        soft_wrap=True,
-    )
-    console.print(table)
-
-
-def sort_of(tokenizer: EntityAlignedTokenizer, token: str) -> str:
-    """Returns what a token is: word, character, byte, or the kind of its entity."""
-    if token in BYTES:
-        return "byte"
-    if kind_of(token) == WORD or kind_of(token) in tokenizer.entity_kinds:
-        return f"<{kind_of(token)}>"
-    return "character" if len(token) == 1 else "word"
-
-
-def load(folder: str) -> EntityAlignedTokenizer:
-    """Loads a tokenizer of ours. Raises ValueError if the folder has none."""
-    tokenizer = load_tokenizer(folder)
-    if not isinstance(tokenizer, EntityAlignedTokenizer):
-        raise ValueError(f"{folder}: not a tokenizer of `tokenize_text.py make`")
-    return tokenizer
-
-
 COMMANDS: dict[str, tuple[type[Any], Any]] = {
     "make": (Make, make),
     "show": (Show, show),
-    "report": (Report, report),
 }
 """Each command's options, and what it does."""
 

@@ -33,7 +33,6 @@ def tiny_seq2seq(folder: Path, pairs: Sequence[tuple[str, str]] = ()) -> str:
         decoder_start_token_id=EOS,
         forced_eos_token_id=EOS,
         dropout=0.0,
-        degrees=True,
         init_std=0.1 if pairs else 0.5,  # large random weights tell tokens apart
     )
     model = BartForConditionalGeneration(config)

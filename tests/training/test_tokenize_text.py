@@ -1,4 +1,4 @@
-"""The command tokenize_text on a small corpus: make, show, file and report."""
+"""The command tokenize_text on a small corpus: make and show."""
 
 import pytest
 
@@ -38,23 +38,13 @@ def test_show_a_pair(folder, capsys):
     assert f"decoded: {normalise(TEXTS[0])}" in out
 
 
-def test_report(folder, tmp_path, capsys):
-    (tmp_path / "text.txt").write_text("\n".join(TEXTS * 5) + "\n", "utf-8")
-    assert main(["report", folder, str(tmp_path / "text.txt")]) == 0
-    out = capsys.readouterr().out
-    assert "15 sentences, 185 characters, 230 tokens: 15.33 a sentence" in out
-    for name in ("character ", "byte", "word", "<date>", "<money>"):
-        assert name in out
-
-
 @pytest.mark.parametrize(
     ("line", "named"),
     [
         ("show {tmp}/none 花", "none"),
-        ("report {folder} {tmp}/t.jsonl", "t.jsonl, line 2: no column 'text'"),
         ("make {tmp}/t.jsonl --output {tmp}/x", "no column 'word'"),
     ],
 )
-def test_bad_input(folder, tmp_path, refused, line, named):
-    (tmp_path / "t.jsonl").write_text('{"text": "花"}\n{"texts": "花"}\n')
-    refused(main, line.format(tmp=tmp_path, folder=folder).split(), named)
+def test_bad_input(tmp_path, refused, line, named):
+    (tmp_path / "t.jsonl").write_text('{"text": "花"}\n')
+    refused(main, line.format(tmp=tmp_path).split(), named)

@@ -11,7 +11,6 @@ from pathlib import Path
 from gaixie.training.modeling.generator import has_text
 from gaixie.training.modeling.trained_paraphraser import TrainedParaphraser
 from gaixie.training.settings import Decoding, Ranking
-from gaixie.udfs.command_line import say
 from gaixie.udfs.networks import model_signature
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.text_tables import check_extension, read_columns
@@ -83,7 +82,6 @@ def from_model(
         made = paraphraser(different, decoding, shown.add)
     texts = [clean(row[0].text) if row else None for row in made]
     best = dict(zip(different, texts, strict=True))
-    say(f"{name}: {paraphraser.generator.in_words()}")
     how = decoding.model_dump(exclude_defaults=True) | ranking.model_dump(exclude_defaults=True)
     made_by = [f"model {model_signature(folder)}", *(f"{key} {how[key]}" for key in how)]
     return System(name, ", ".join(made_by), [best[source] for source in sources])

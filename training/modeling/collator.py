@@ -11,7 +11,6 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from gaixie.training.modeling.prompt import degree, prompt
-from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 
 IGNORED = -100
 """The label that a loss ignores."""
@@ -28,7 +27,8 @@ class Collator:
     sequence-to-sequence model reads the source in input_ids and the labels, moved by one place, in
     decoder_input_ids.
 
-    start: the token that a decoder begins with; None for a causal model. codes: Data.codes.
+    start: the token that a decoder begins with; None for a causal model. codes: Data.codes, for a
+    causal model.
     max_length: tokens of a sentence; the rest is cut off.
     """
 
@@ -38,9 +38,10 @@ class Collator:
     codes: str | None = None
 
     def __call__(self, rows: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
-        codes = [self.code_of(row) for row in rows]
-        make = self._causal if self.start is None else self._seq2seq
-        return make([row["source"] for row in rows], [row["paraphrase"] for row in rows], codes)
+        sources, paraphrases = ([row[name] for row in rows] for name in ("source", "paraphrase"))
+        if self.start is not None:
+            return self._seq2seq(sources, paraphrases)
+        return self._causal(sources, paraphrases, [self.code_of(row) for row in rows])
 
     def code_of(self, row: dict[str, Any]) -> str:
         """Returns the control code of a pair: its own, or its measured degree; it may be empty."""
@@ -70,20 +71,15 @@ class Collator:
             "labels": padded(labels, IGNORED)
         }
 
-    def _seq2seq(
-        self, sources: list[str], paraphrases: list[str], codes: list[str]
-    ) -> dict[str, torch.Tensor]:
+    def _seq2seq(self, sources: list[str], paraphrases: list[str]) -> dict[str, torch.Tensor]:
         batch = self.tokenizer(
             sources, text_target=paraphrases, truncation=True, max_length=self.max_length
         )
-        ids = [
-            with_code(self.tokenizer, *one) for one in zip(batch["input_ids"], codes, strict=True)
-        ]
         labels = padded(batch["labels"], IGNORED)
         moved = torch.full_like(labels, self.start or 0)
         moved[:, 1:] = labels[:, :-1]
         moved.masked_fill_(moved == IGNORED, self.tokenizer.pad_token_id)
-        return self._read(ids) | {"labels": labels, "decoder_input_ids": moved}
+        return self._read(batch["input_ids"]) | {"labels": labels, "decoder_input_ids": moved}
 
     def _read(self, ids: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
         mask = padded([[1] * len(row) for row in ids], 0)
@@ -94,20 +90,6 @@ def padded(rows: Sequence[Sequence[int]], value: int, side: str = "right") -> to
     """Returns rows in one int64 tensor, filled up with value."""
     tensors = [torch.tensor(row, dtype=torch.int64) for row in rows]
     return pad_sequence(tensors, batch_first=True, padding_value=value, padding_side=side)
-
-
-def with_code(tokenizer: Any, ids: Sequence[int], code: str) -> list[int]:
-    """Inserts the token of a degree of change after a source's first token, for our tokenizer.
-
-    Raises ValueError for a code that it has no token for.
-    """
-    if not code:
-        return [*ids]
-    if not isinstance(tokenizer, EntityAlignedTokenizer) or not code.isdecimal():
-        raise ValueError(
-            f"code {code!r}: a sequence-to-sequence model knows degrees alone, with our tokenizer"
-        )
-    return [ids[0], tokenizer.degree_id(int(code)), *ids[1:]]
 
 
 def causal_prompts(

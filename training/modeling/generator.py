@@ -2,7 +2,6 @@
 
     generator = Generator(*load_model("runs/first/model"))
     generator.candidates(["…", None], Decoding(draws=8, code="4"))
-    generator.counts                                        # of all that this one was asked for
 
 The sources of a batch share one limit of new tokens, so a paraphrase by beam search does not depend
 on the other sources (except for the last bits of sums over padding). Draws do.
@@ -11,19 +10,19 @@ on the other sources (except for the last bits of sums over padding). Draws do.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
 import torch
 
-from gaixie.training.modeling.collator import causal_prompts, padded, with_code
+from gaixie.training.modeling.collator import causal_prompts, padded
 from gaixie.training.modeling.entity_constraint import EntityConstraint
 from gaixie.training.modeling.model import end_tokens
 from gaixie.training.modeling.prompt import DEGREES
 from gaixie.training.modeling.tokenizer import ENTITIES, EntityAlignedTokenizer
 from gaixie.training.settings import Decoding
+from gaixie.udfs.command_line import say
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.punctuation import restore
 
@@ -36,16 +35,14 @@ class Generator:
 
     def __init__(self, model: Any, tokenizer: Any):
         self.model, self.tokenizer = model, tokenizer
-        self.counts: Counter[str] = Counter()
-        """Counts of sentences, no text, cut, no candidate, paraphrases, copies and unknown
-        entities."""
         positions = getattr(model.config, "max_position_embeddings", None) or 1_000_000
         self.is_causal = not model.config.is_encoder_decoder
         longest = min(tokenizer.model_max_length, positions)
         self.longest = longest // 3 if self.is_causal else longest
-        """Maximum tokens of a source; a longer one is cut and counted."""
+        """Maximum tokens of a source; a longer one is cut."""
         self._most_new = 2 * self.longest if self.is_causal else positions - 1
-        self.degrees = DEGREES if getattr(model.config, "degrees", False) else 0
+        learned = self.is_causal and getattr(model.config, "degrees", False)
+        self.degrees = DEGREES if learned else 0
         """Number of degrees of change that the model has learned."""
         self._codec = tokenizer.codec if isinstance(tokenizer, EntityAlignedTokenizer) else None
 
@@ -66,8 +63,6 @@ class Generator:
         answers: list[list[str]] = [[] for _ in sources]
         texts = {k: source for k, source in enumerate(sources) if source and has_text(source)}
         rows = [*texts]
-        self.counts["sentences"] += len(sources)
-        self.counts["no text"] += len(sources) - len(rows)
         progress(len(sources) - len(rows))
         ids, tables = self._encode([*texts.values()], decoding.code)
         training = self.model.training
@@ -90,16 +85,15 @@ class Generator:
         if not sources:
             return [], []
         batch = self.tokenizer(sources, add_special_tokens=not self.is_causal, verbose=False)
-        cut = sum(len(row) > self.longest for row in batch["input_ids"])
-        self.counts["cut"] += cut
+        if cut := sum(len(row) > self.longest for row in batch["input_ids"]):
+            say(f"{cut:,} of {len(sources):,} sources are cut: longer than {self.longest:,} tokens")
         if self.is_causal:
             codes = [code] * len(sources)
             ids = causal_prompts(self.tokenizer, sources, codes, self.longest)
             return ids, [None] * len(ids)
         if cut:
             batch = self.tokenizer(sources, truncation=True, max_length=self.longest)
-        ids = [with_code(self.tokenizer, row, code)[: self.longest] for row in batch["input_ids"]]
-        return ids, batch[ENTITIES] if self._codec else [None] * len(ids)
+        return batch["input_ids"], batch[ENTITIES] if self._codec else [None] * len(sources)
 
     def _batches(self, lengths: list[int], decoding: Decoding) -> Iterator[tuple[int, list[int]]]:
         """Yields (limit of new tokens, sources of the batch), longest first, so that memory runs
@@ -147,21 +141,9 @@ class Generator:
 
     def _chosen(self, source: str, table: str | None, lines: Sequence[list[int]]) -> list[str]:
         """Returns the different texts of one source's candidates."""
-        chosen: dict[str, None] = {}
-        for line in lines:
-            before = self._codec.missing_entities if self._codec else 0
-            text = self._decode(source, line, table)
-            if not has_text(text) or text in chosen:
-                continue
-            if normalise(text) == normalise(source):
-                self.counts["copies"] += 1
-                continue
-            chosen[text] = None
-            if self._codec:
-                self.counts["unknown entities"] += self._codec.missing_entities - before
-        self.counts["paraphrases"] += len(chosen)
-        self.counts["no candidate"] += not chosen
-        return [*chosen]
+        texts = [self._decode(source, line, table) for line in lines]
+        known = normalise(source)
+        return [*dict.fromkeys(t for t in texts if has_text(t) and normalise(t) != known)]
 
     def _decode(self, source: str, ids: list[int], table: str | None) -> str:
         if self._codec:
@@ -170,17 +152,6 @@ class Generator:
             ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
         ).strip()
         return text if self.is_causal else SPACE_BESIDE_CHINESE.sub("", text)
-
-    def in_words(self) -> str:
-        """Formats what became of the sentences; the first number is the sum of the next three."""
-        counts = self.counts
-        written = counts["sentences"] - counts["no text"] - counts["no candidate"]
-        return (
-            f"{counts['sentences']:,} sentences: {written:,} paraphrased, "
-            f"{counts['no candidate']:,} left without a paraphrase, {counts['no text']:,} without "
-            f"text; {counts['paraphrases']:,} paraphrases, {counts['copies']:,} copies dropped, "
-            f"{counts['unknown entities']:,} unknown entity indices, {counts['cut']:,} sources cut"
-        )
 
 
 def most_new(tokens: int) -> int:

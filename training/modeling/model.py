@@ -170,9 +170,8 @@ def _config(values: dict[str, Any], tokenizer: PreTrainedTokenizerBase) -> BartC
 def _check(model: Any, tokenizer: PreTrainedTokenizerBase, settings: Settings) -> None:
     """Raises ValueError for a tokenizer that does not fit the model, and for too few positions."""
     _check_size(settings.model.pretrained or "model.config", model, tokenizer)
-    aligned = isinstance(tokenizer, EntityAlignedTokenizer)
-    if settings.data.codes is not None and model.config.is_encoder_decoder and not aligned:
-        raise ValueError("data.codes: a sequence-to-sequence model needs our tokenizer for them")
+    if settings.data.codes is not None and model.config.is_encoder_decoder:
+        raise ValueError("data.codes: a sequence-to-sequence model learns none")
     positions = getattr(model.config, "max_position_embeddings", None)
     if positions is not None and positions < settings.max_length:
         raise ValueError(

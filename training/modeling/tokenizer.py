@@ -18,7 +18,7 @@ that a model learns to copy the first and to write the second. Section 5.2 has s
 the rest: for a long word of the target that the source lacks, and for an entity beyond the last
 index. Here both are spelled: such a token would stand for nothing when it is decoded, and the model
 would learn to leave a gap where the training pair has words. Decoding with a table restores the
-entities; a token that the table lacks is dropped, and counted by ``codec.missing_entities``.
+entities; a token that the table lacks is dropped.
 
 Every token is in the base vocabulary: a transformers tokenizer with as many added tokens takes
 minutes to load. Text is never searched for names of tokens: a sentence that contains ``<date_1>``
@@ -43,8 +43,7 @@ from transformers.tokenization_utils_base import PaddingStrategy, TruncationStra
 
 from gaixie.training.modeling import vocabulary
 from gaixie.training.modeling.entity_codec import EntityCodec
-from gaixie.training.modeling.prompt import DEGREES
-from gaixie.training.modeling.vocabulary import BOS, EOS, SPECIAL
+from gaixie.training.modeling.vocabulary import BOS, EOS, SPECIAL, TokenizerSettings
 from gaixie.udfs.text.entities import EntitySettings
 from gaixie.udfs.text.normalise import NORMALISATION
 
@@ -67,20 +66,15 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
     model_input_names = ["input_ids", "attention_mask"]  # noqa: RUF012
 
     def __init__(self, vocabulary_file: str, settings_file: str, **kwargs: Any):
-        self._settings = vocabulary.read_settings(Path(settings_file))
-        entities = EntitySettings.model_validate(self._settings["entities"])
-        word_characters, indices = self._settings["word_characters"], self._settings["indices"]
-        locations = self._settings["locations"].split()
-        self.entity_kinds = (*entities.kinds, *[vocabulary.LOCATION] * bool(locations))
-        fixed = vocabulary.fixed_tokens(entities, indices, bool(locations))
-        tokens = vocabulary.read_tokens(Path(vocabulary_file), fixed)
-        self.codec = EntityCodec(tokens, entities, word_characters, indices, locations)
+        settings = vocabulary.read_settings(Path(settings_file))
+        tokens = vocabulary.read_tokens(Path(vocabulary_file), settings.fixed_tokens())
+        self.codec = EntityCodec(tokens, settings)
         here = {"segmenter": vocabulary.segmenter_name(), "normalisation": NORMALISATION}
         for name, value in here.items():
-            if self._settings[name] != value:
+            if (before := getattr(settings, name)) != value:
                 logger.warning(
                     "%s: made with %s %s, but this is %s: the same text may get different ids",
-                    *(settings_file, name, self._settings[name], value),
+                    *(settings_file, name, before, value),
                 )
         names = ("pad_token", "bos_token", "eos_token", "unk_token", "mask_token")
         kwargs = dict(zip(names, SPECIAL, strict=True)) | kwargs
@@ -106,31 +100,25 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
 
         Raises ValueError for a word that is repeated, empty, or named like a token.
         """
-        words, places = list(words), sorted({*locations})
-        fixed = vocabulary.fixed_tokens(entities, indices, bool(places))
+        words = list(words)
+        settings = TokenizerSettings(
+            word_characters=word_characters,
+            indices=indices,
+            entities=entities,
+            locations=" ".join(sorted({*locations})),
+            normalisation=NORMALISATION,
+            segmenter=vocabulary.segmenter_name(),
+        )
+        fixed = settings.fixed_tokens()
         for word, times in Counter(words).items():
             if not word or word in fixed or any(mark in word for mark in "\n\r"):
                 raise ValueError(f"vocabulary: {word!r} cannot be a word")
             if times > 1:
                 raise ValueError(f"vocabulary: the word {word!r} occurs twice")
         spelled = {*"".join(words), *vocabulary.CHARACTERS, *characters}
-        settings = {
-            "word_characters": word_characters,
-            "indices": indices,
-            "entities": entities.model_dump(mode="json"),
-            "locations": " ".join(places),  # a list would take thousands of lines
-            "normalisation": NORMALISATION,
-            "segmenter": vocabulary.segmenter_name(),
-        }
         tokens = [*fixed, *sorted(spelled - set(words)), *words]
         with tempfile.TemporaryDirectory() as folder:
             return cls(*vocabulary.write_files(Path(folder), tokens, settings), **kwargs)
-
-    def degree_id(self, degree: int) -> int:
-        """Returns the token of a degree of change. Raises ValueError if there is none."""
-        if not 1 <= degree <= DEGREES:
-            raise ValueError(f"degree {degree}: the tokenizer's degrees are 1 to {DEGREES}")
-        return len(SPECIAL) + degree - 1
 
     # Encoding
 
@@ -207,13 +195,6 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
             return [self.codec.decode(ids, skip_special_tokens, table) for ids, table in pairs]
         return self.codec.decode(token_ids, skip_special_tokens, entities)
 
-    def batch_decode(  # type: ignore[override]  # skips what is special unless told otherwise
-        self, sequences: Any, skip_special_tokens: bool = True, **kwargs: Any
-    ) -> list[str]:
-        """Decodes a list of sentences; always returns a list."""
-        texts = self.decode(sequences, skip_special_tokens, **kwargs)
-        return [texts] if isinstance(texts, str) else texts
-
     # Methods that transformers requires of a tokenizer
 
     @property
@@ -229,15 +210,10 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
     def _convert_id_to_token(self, index: int) -> str:
         return self.codec.tokens[index]
 
-    def convert_tokens_to_string(self, tokens: list[str]) -> str:
-        return self.codec.decode([self.codec.ids[token] for token in tokens])
-
     def save_vocabulary(
         self, save_directory: str, filename_prefix: str | None = None
     ) -> tuple[str, ...]:
-        prefix = f"{filename_prefix}-" if filename_prefix else ""
-        folder = Path(save_directory)
-        return vocabulary.write_files(folder, self.codec.tokens, self._settings, prefix)
+        return vocabulary.write_files(Path(save_directory), self.codec.tokens, self.codec.settings)
 
 
 def _truncate(row: list[int], longest: int, special: bool) -> list[int]:

@@ -1,18 +1,18 @@
 """Reads and writes a tokenizer's files, vocabulary.txt and entities.json, and names its tokens.
 
-vocabulary.txt has one token a line, in the order of their ids: SPECIAL, degrees, indexed tokens,
-BYTES, then characters and words. entities.json has the entity settings, k, the number of indices,
+vocabulary.txt has one token a line, in the order of their ids: SPECIAL, indexed tokens, BYTES, then
+characters and words. entities.json has the entity settings, k, the number of indices,
 and the segmenter and normalisation for which the vocabulary was made.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from gaixie.training.modeling.prompt import DEGREES
+from pydantic import ValidationError
+
+from gaixie.udfs.storage.settings import Strict, first_fault
 from gaixie.udfs.text.entities import EntitySettings
 from gaixie.udfs.text.segmenters import load_segmenter
 
@@ -29,21 +29,26 @@ WORD = "word"
 """The kind of an unknown long word."""
 LOCATION = "location"
 """The kind of a place name, in tokenizers that know some."""
-SETTINGS = {
-    *("word_characters", "indices", "entities", "locations", "normalisation", "segmenter"),
-}
-"""Keys of entities.json."""
 
 
-def fixed_tokens(entities: EntitySettings, indices: int, locations: bool) -> dict[str, None]:
-    """Returns the tokens before the first character, in the order of their ids.
+class TokenizerSettings(Strict):
+    """The content of entities.json."""
 
-    locations: whether place names are indexed.
-    """
-    kinds = (*entities.kinds, WORD, LOCATION) if locations else (*entities.kinds, WORD)
-    indexed = (f"<{kind}_{number}>" for kind in kinds for number in range(1, indices + 1))
-    asked = (f"<degree_{number}>" for number in range(1, DEGREES + 1))
-    return dict.fromkeys((*SPECIAL, *asked, *indexed, *BYTES))
+    word_characters: int
+    """k, the length from which an unknown word is an entity."""
+    indices: int
+    """Maximum entities of a kind in a sentence; the rest is spelled."""
+    entities: EntitySettings
+    locations: str
+    """Place names, separated by spaces: a list would take thousands of lines."""
+    normalisation: str
+    segmenter: str
+
+    def fixed_tokens(self) -> dict[str, None]:
+        """Returns the tokens before the first character, in the order of their ids."""
+        kinds = [*self.entities.kinds, WORD, *[LOCATION] * bool(self.locations)]
+        indexed = (f"<{kind}_{number}>" for kind in kinds for number in range(1, self.indices + 1))
+        return dict.fromkeys((*SPECIAL, *indexed, *BYTES))
 
 
 def kind_of(token: str) -> str:
@@ -59,26 +64,22 @@ def segmenter_name() -> str:
 
 
 def write_files(
-    folder: Path, tokens: Iterable[str], settings: dict[str, Any], prefix: str = ""
+    folder: Path, tokens: Iterable[str], settings: TokenizerSettings
 ) -> tuple[str, str]:
     """Writes vocabulary.txt and entities.json; returns their names."""
-    paths = folder / f"{prefix}{VOCABULARY_FILE}", folder / f"{prefix}{SETTINGS_FILE}"
+    paths = folder / VOCABULARY_FILE, folder / SETTINGS_FILE
     paths[0].write_text("\n".join(tokens) + "\n", "utf-8")
-    paths[1].write_text(json.dumps(settings, ensure_ascii=False, indent=2) + "\n", "utf-8")
+    paths[1].write_text(settings.model_dump_json(indent=2) + "\n", "utf-8")
     return str(paths[0]), str(paths[1])
 
 
-def read_settings(path: Path) -> dict[str, Any]:
+def read_settings(path: Path) -> TokenizerSettings:
     """Reads an entities.json. Raises ValueError, in one line that names the file, if it is
     invalid."""
     try:
-        settings = json.loads(path.read_text("utf-8"))
-        missing = SETTINGS - set(settings)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: not JSON: {error}") from error
-    if missing:
-        raise ValueError(f"{path}: no {min(missing)!r} in it")
-    return settings
+        return TokenizerSettings.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise ValueError(f"{path}: {first_fault(error)}") from None
 
 
 def read_tokens(path: Path, fixed: dict[str, None]) -> list[str]:

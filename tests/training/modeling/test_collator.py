@@ -52,15 +52,6 @@ def test_a_pair_for_a_sequence_to_sequence_model(aligned):
     assert batch["decoder_input_ids"].tolist() == moved
 
 
-def test_the_degree_stands_behind_the_first_token(aligned):
-    row = PAIRS[0] | {"code": "4"}
-    [asked] = Collator(aligned, 64, EOS, "code")([row])["input_ids"].tolist()
-    [plain] = Collator(aligned, 64, EOS)([row])["input_ids"].tolist()
-    assert asked == [plain[0], aligned.degree_id(4), *plain[1:]]
-    with pytest.raises(ValueError, match="degrees alone"):
-        Collator(aligned, 64, EOS, "code")([row | {"code": "口语"}])
-
-
 def test_a_pair_for_a_causal_model(causal):
     """The model must read prompt and paraphrase, and be judged on paraphrase and end alone."""
     row = {"source": "货物在仓库", "paraphrase": "仓库的货物", "code": "口语"}

@@ -98,12 +98,10 @@ def test_a_pair_is_aligned():
     assert decoded == "《三国》今天读了,《水浒》他2024年3月读"
 
 
-def test_what_the_source_does_not_have_is_dropped_and_counted():
-    before = tokenizer.codec.missing_entities
+def test_what_the_source_does_not_have_is_dropped():
     ids = tokenizer.convert_tokens_to_ids(["他", "<date_1>", "读", "<title_2>", "<title_1>"])
     table = json.dumps({"<title_1>": "《三国》"})
     assert tokenizer.decode(ids, entities=table) == "他读《三国》"
-    assert tokenizer.codec.missing_entities == before + 2
 
 
 # transformers
@@ -155,7 +153,7 @@ def test_place_names_are_indexed_where_the_tokenizer_knows_them(tmp_path):
     words, known = ["我", "去", "了", "北京", "上海"], ["北京", "上海", "武汉市", "广州"]
     plain = EntityAlignedTokenizer.from_words(words, EntitySettings())
     assert plain.tokenize("我去了北京") == ["我", "去", "了", "北京"]
-    assert "location" not in plain.entity_kinds
+    assert "<location_1>" not in plain.get_vocab()
     EntityAlignedTokenizer.from_words(
         words, EntitySettings(), indices=2, locations=known
     ).save_pretrained(tmp_path)

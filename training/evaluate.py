@@ -2,11 +2,10 @@
 
   python training/evaluate.py pairs.parquet --system mt=mt_zh --system human=pe_zh --output out/
   python training/evaluate.py pairs.parquet --system human --model gaixie=model/ --output out/
-  python training/evaluate.py pairs.jsonl --generations gaixie=paraphrases.tsv --output evaluation/
+  python training/evaluate.py paraphrases.tsv --system gaixie=paraphrase --output evaluation/
 
-A system is a column of the table (--system NAME=COLUMN), a file of gaixie paraphrase
-(--generations NAME=FILE, matched by the source's text, first candidate of each), or a model that
-writes now (--model NAME=FOLDER). --reference COLUMN names what a person wrote; give it once for
+A system is a column of the table (--system NAME=COLUMN), such as of a file of gaixie paraphrase, or
+a model that writes now (--model NAME=FOLDER). --reference COLUMN names what a person wrote; give it once for
 each person. Every system is then scored against all references together (SARI, BLEU, Self-BLEU, HSK
 levels), and each person against the others. The minimum, mean and maximum of
 all other measures over a source's references show how much people change (Table 5 of MCTS, Tables 4
@@ -29,6 +28,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 from pydantic import Field
@@ -40,24 +42,19 @@ from gaixie.training.evaluation.measures import (
     measures,
     statistics,
 )
-from gaixie.training.evaluation.report import Scores, cases, sentence_table, write
-from gaixie.training.evaluation.systems import (
-    COPY,
-    TABLES,
-    System,
-    check_names,
-    from_file,
-    from_model,
-    named,
-    read_table,
-)
+from gaixie.training.evaluation.report import COPY, cases, scored, write
+from gaixie.training.modeling.generator import has_text
 from gaixie.training.modeling.trained_paraphraser import TrainedParaphraser
 from gaixie.training.settings import Decoding, Ranking
 from gaixie.udfs.command_line import make_parser, run_command, say
-from gaixie.udfs.metrics import Pairs
 from gaixie.udfs.metrics.bootstrap import Resamples
+from gaixie.udfs.networks import model_signature
+from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.settings import Options, add_options, options_of
+from gaixie.udfs.storage.text_tables import check_extension, read_columns
+from gaixie.udfs.text.normalise import normalise
 
+TABLES = (".tsv", ".csv", ".jsonl", ".parquet")
 DRAWS_SEED = 13
 
 
@@ -68,11 +65,9 @@ class Evaluation(Options):
     source: str = Field(default="source", title="COLUMN")
     """Column of the sources."""
     system: list[str] = Field(default=[], title="NAME=COLUMN")
-    """A system in a column of the table; may be repeated, as the next two."""
-    generations: list[str] = Field(default=[], title="NAME=FILE")
-    """A system in a file that gaixie paraphrase wrote: columns source and paraphrase."""
+    """A system in a column of the table; may be repeated."""
     model: list[str] = Field(default=[], title="NAME=FOLDER")
-    """A model that writes the paraphrases now."""
+    """A model that writes the paraphrases now; may be repeated."""
     output: Path
     """Folder of the report."""
     metrics: str | None = Field(
@@ -82,8 +77,6 @@ class Evaluation(Options):
     )
     reference: list[str] = Field(default=[], title="COLUMN")
     """Column of a person's paraphrases; may be repeated."""
-    encoder: str | None = None
-    """Encoder of the metrics that need one: a folder, or a name in the cache."""
     limit: int | None = Field(default=None, ge=1)
     """Only the first N rows."""
     cases: int = Field(default=5, ge=0)
@@ -105,41 +98,39 @@ def main(argv: list[str] | None = None) -> int:
 
 def evaluate(args: argparse.Namespace) -> None:
     """Runs the command: reads, generates, scores, reports."""
-    options = options_of(Evaluation, args)
+    options, ranking = options_of(Evaluation, args), options_of(Ranking, args)
     decoding = options_of(Decoding, args, seed=DRAWS_SEED)
-    ranking = options_of(Ranking, args)
-    columns, files, models = map(named, (options.system, options.generations, options.model))
-    if not (columns or files or models or options.reference):
-        raise ValueError("nothing to evaluate: give --system, --generations or --model")
-    check_names([name for name, _ in columns + files + models])
-    specs = options.metrics.split(",") if options.metrics else []
-    chosen, left_out = measures(specs, options.encoder)
+    columns, models = named(options.system), named(options.model)
+    if not (columns or models or options.reference):
+        raise ValueError("nothing to evaluate: give --system or --model")
+    for name, times in Counter([COPY, *(name for name, _ in columns + models)]).items():
+        if not name or times > 1:
+            raise ValueError(f"the name {name!r} is taken, or empty: each system needs one")
+    chosen, left_out = measures(options.metrics.split(",") if options.metrics else [])
     for title, reason in left_out.items():
         say(f"{title} is left out: {reason}")
-    for _, folder in models:  # check all of them before one writes for hours
-        TrainedParaphraser.load(folder, ranking)
+    loaded = {name: TrainedParaphraser.load(folder, ranking) for name, folder in models}
     asked = [*(column for _, column in columns), *options.reference]
     sources, texts, without = read_table(options.pairs, options.source, asked, options.limit)
-    systems = [
-        System(COPY, "each source unchanged", [*sources]),
-        *(System(name, f"column {column}", texts[column]) for name, column in columns),
-        *(from_file(one, sources) for one in files),
-        *(from_model(one, sources, decoding, ranking) for one in models),
-    ]
-    resamples, described = Resamples(sources, seed=options.seed), []
-    scores: Scores = {}
-    for system in systems:
-        say(f"{system.name}: scoring {system.rows:,} rows")
-        pairs = Pairs.of(sources, system.paraphrases)
-        own = {name: metric.sentence_scores(pairs) for name, metric in chosen.items()}
-        scores |= {(system.name, name): values for name, values in own.items()}
+    systems = {COPY: [*sources]} | {name: texts[column] for name, column in columns}
+    made_by = {COPY: "each source unchanged"} | {name: f"column {one}" for name, one in columns}
+    how = decoding.model_dump(exclude_defaults=True) | ranking.model_dump(exclude_defaults=True)
+    for name, folder in models:
+        systems[name] = written(name, loaded[name], sources, decoding)
+        signature = f"model {model_signature(folder)}"
+        made_by[name] = ", ".join([signature, *(f"{key} {how[key]}" for key in how)])
+    resamples, described, tables = Resamples(sources, seed=options.seed), [], {}
+    for name, paraphrases in systems.items():
+        rows = len(sources) - paraphrases.count(None)
+        say(f"{name}: scoring {rows:,} rows")
+        tables[name] = table = scored(name, sources, paraphrases, chosen)
         described.append(
             {
-                "name": system.name,
-                "made_by": system.made_by,
-                "rows": system.rows,
-                "left_out": len(sources) - system.rows,
-                "measures": {name: statistics(own[name], resamples) for name in own},
+                "name": name,
+                "made_by": made_by[name],
+                "rows": rows,
+                "left_out": len(sources) - rows,
+                "measures": {one: statistics(table[one].to_numpy(), resamples) for one in chosen},
             }
         )
     people = {column: texts[column] for column in options.reference}
@@ -153,10 +144,47 @@ def evaluate(args: argparse.Namespace) -> None:
         "measures": [about(name, metric) for name, metric in chosen.items()],
         "left_out": left_out,
         "references": people and against_references(sources, systems, people, chosen, resamples),
-        "cases": cases(sources, systems, scores, options.cases, options.seed),
+        "cases": cases(tables, options.cases, options.seed),
     }
-    write(options.output, result, sentence_table(sources, systems, scores, chosen))
-    print(options.output / "evaluation.md")
+    write(options.output, result, tables)
+
+
+def named(texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Returns (NAME, REST) of each NAME=REST; of other text, its last part and the text itself."""
+    parted = (text.partition("=") for text in texts)
+    return [(name, rest) if equals else (Path(name).name, name) for name, equals, rest in parted]
+
+
+def read_table(
+    path: str, source: str, columns: Sequence[str], limit: int | None
+) -> tuple[list[str], dict[str, list[str | None]], int]:
+    """Returns the sources, the texts of the other columns, and the number of rows left out for lack
+    of a source."""
+    check_extension(path, TABLES)
+    names = [*dict.fromkeys([source, *columns])]
+    rows = [[clean(text) for text in row] for row in islice(read_columns(path, names), limit)]
+    kept = [row for row in rows if row[0] is not None]
+    if not kept:
+        raise ValueError(f"{path}: no row has text in column '{source}'")
+    texts = dict(zip(names, map(list, zip(*kept, strict=True)), strict=True))
+    return [str(text) for text in texts[source]], texts, len(rows) - len(kept)
+
+
+def clean(text: str | None) -> str | None:
+    """Returns the normalised text; None if it is empty."""
+    return normalise(text) if text is not None and has_text(text) else None
+
+
+def written(
+    name: str, paraphraser: TrainedParaphraser, sources: Sequence[str], decoding: Decoding
+) -> list[str | None]:
+    """Returns the best paraphrase that a model writes of each source."""
+    different = [*dict.fromkeys(sources)]
+    with Progress(name, len(different), "sentences") as shown:
+        made = paraphraser(different, decoding, shown.add)
+    texts = [clean(row[0].text) if row else None for row in made]
+    best = dict(zip(different, texts, strict=True))
+    return [best[source] for source in sources]
 
 
 if __name__ == "__main__":

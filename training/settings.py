@@ -187,7 +187,7 @@ class Decoding(Options):
 
 
 class Ranking(Options):
-    """What decides the order of a source's candidates, and where the model runs."""
+    """What decides the order of a source's candidates, and how exactly the model computes."""
 
     rank_by: Literal["spscore", "model"] = "spscore"
     """What ranks a sentence's candidates: SPScore-zh, or the order in which the model wrote."""
@@ -195,8 +195,6 @@ class Ranking(Options):
     """With spscore: candidates whose judged meaning, 0 to 1, is below this rank last."""
     tier: str = "core"
     """Tier of SPScore-zh: paper, core, full, or a model's folder."""
-    device: str = "auto"
-    """Device: auto (the GPU if there is one), cpu, cuda:1."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Type of weights and computation."""
 

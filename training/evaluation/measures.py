@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gaixie.training.evaluation.systems import System
 from gaixie.training.modeling.entities_kept import ENTITIES, entities_kept
 from gaixie.udfs.metrics import Metric, Pairs, load_metric
 from gaixie.udfs.metrics.bootstrap import Resamples, diversity, estimate, leave_one_out, mean_of
@@ -62,22 +61,19 @@ def counts() -> list[Count]:
     ]
 
 
-def measures(
-    specs: Sequence[str] = (), encoder: str | None = None
-) -> tuple[dict[str, Metric], dict[str, str]]:
+def measures(specs: Sequence[str] = ()) -> tuple[dict[str, Metric], dict[str, str]]:
     """Returns the metrics of some specs, SPScore-zh first, and the counts; and the metrics left
     out, with the reason.
 
     specs: as load_metric takes them; none means METRICS, of which one is left out if its encoder is
-    missing. encoder: for the metrics that have one; None means their own. Raises ValueError or
-    OSError, in one line, for an unknown metric, one that needs a reference, and one asked for that
-    cannot be loaded.
+    missing. Raises ValueError or OSError, in one line, for an unknown metric, one that needs a
+    reference, and one asked for that cannot be loaded.
     """
     usable: dict[str, Metric] = {}
     left_out = {}
     for spec in dict.fromkeys(("spscore", *(specs or METRICS))):
         name = spec.split(":")[0]
-        metric = load_metric(spec, **({"model": encoder} if encoder else {}))
+        metric = load_metric(spec)
         if metric.needs_reference:
             raise ValueError(
                 f"metric {spec!r} needs a reference; {name}-free reads the source in its place"
@@ -85,7 +81,7 @@ def measures(
         try:
             metric.sentence_scores(Pairs.of(["改写"], ["改写"]))
         except FileNotFoundError as error:
-            if specs or encoder:
+            if specs:
                 raise
             left_out[metric.title] = str(error)
         else:
@@ -118,7 +114,7 @@ def statistics(scores: np.ndarray, resamples: Resamples) -> dict[str, float]:
 
 def against_references(
     sources: Sequence[str],
-    systems: Sequence[System],
+    systems: Mapping[str, Sequence[str | None]],
     references: Mapping[str, list[str | None]],
     measures: Mapping[str, Metric],
     resamples: Resamples,
@@ -126,13 +122,13 @@ def against_references(
     """Scores every system and a person against the references, with intervals, and how far people
     differ.
 
-    references: column -> texts, as many as sources. A system is scored on the rows for which it has
-    a paraphrase. measures: those of the evaluation, which compare only source and paraphrase.
+    systems, references: name -> texts, as many as sources. A system is scored on the rows for which
+    it has a paraphrase. measures: those of the evaluation, which compare only source and paraphrase.
     """
     metrics = {spec: load_metric(spec) for spec in REFERENCE_METRICS}
     source = pa.array(sources, pa.string())
     columns = [pa.array(column, pa.string()) for column in references.values()]
-    sets = {system.name: [Pairs.of(source, system.paraphrases, *columns)] for system in systems}
+    sets = {name: [Pairs.of(source, texts, *columns)] for name, texts in systems.items()}
     if len(columns) > 1:
         if A_PERSON in sets:
             raise ValueError(f"a system cannot be named {A_PERSON!r}, which is the row of people")

@@ -1,4 +1,5 @@
-"""Writes the report of an evaluation: evaluation.md, evaluation.json and scores.parquet."""
+"""Scores systems, and writes the report of an evaluation: evaluation.md, evaluation.json and
+scores.parquet."""
 
 from __future__ import annotations
 
@@ -7,29 +8,46 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from gaixie.training.evaluation.systems import System
-from gaixie.udfs.metrics import Metric
+from gaixie.udfs.metrics import Metric, Pairs
 from gaixie.udfs.reports import number, render, write_json
+from gaixie.udfs.storage import storage
 
 TEMPLATE = Path(__file__).with_name("evaluation.md.j2")
-Scores = dict[tuple[str, str], np.ndarray]
-"""Maps (system, measure) to float64, shape (rows,), NaN where the system has no paraphrase."""
+COPY = "copy"
+"""The system that returns each source."""
 
 
-def write(folder: Path, result: dict[str, Any], table: pa.Table) -> None:
-    """Writes the whole report, and prints its first part.
+def scored(
+    name: str,
+    sources: Sequence[str],
+    paraphrases: Sequence[str | None],
+    measures: Mapping[str, Metric],
+) -> pd.DataFrame:
+    """Returns a row for each source: source, system, paraphrase, and a column for each measure,
+    NaN without a paraphrase."""
+    table = pd.DataFrame({"source": sources, "system": name, "paraphrase": paraphrases})
+    pairs = Pairs.of(sources, paraphrases)
+    return table.assign(**{name: one.sentence_scores(pairs) for name, one in measures.items()})
 
-    result: made by training/evaluate.py. table: of sentence_table.
+
+def write(folder: Path, result: dict[str, Any], tables: Mapping[str, pd.DataFrame]) -> None:
+    """Writes the whole report; prints its first part, and its path.
+
+    result: made by training/evaluate.py. tables: of ``scored``, by system.
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "evaluation.json", result)
     text = render(TEMPLATE, estimate=_estimate, **result)
     (folder / "evaluation.md").write_text(text, "utf-8")
-    pq.write_table(table, folder / "scores.parquet")
+    table = pa.Table.from_pandas(pd.concat(tables.values()), preserve_index=False)
+    signatures = {one["name"]: one["signature"] for one in result["measures"]}
+    table = table.replace_schema_metadata(signatures)
+    storage.write_table(str(folder / "scores.parquet"), table)
     print(text.partition("\n## Cases")[0].partition("\n## Signatures")[0])
+    print(folder / "evaluation.md")
 
 
 def _estimate(system: dict[str, Any], measure: dict[str, Any]) -> str:
@@ -41,41 +59,20 @@ def _estimate(system: dict[str, Any], measure: dict[str, Any]) -> str:
     return f"{mean} ± {sd} ({low} to {high})"
 
 
-def cases(
-    sources: Sequence[str], systems: Sequence[System], scores: Scores, count: int, seed: int
-) -> list[dict[str, Any]]:
+def cases(tables: Mapping[str, pd.DataFrame], count: int, seed: int) -> list[dict[str, Any]]:
     """Draws some sources, by seed, for which every system has a paraphrase; keeps the table's
     order."""
-    first: dict[str, int] = {}
-    for row, source in enumerate(sources):
-        if all(system.paraphrases[row] for system in systems):
-            first.setdefault(source, row)
-    drawn = np.random.default_rng(seed).permutation([*first.values()])[:count]
-
-    def shown(system: System, row: int) -> dict[str, Any]:
-        score = float(scores[system.name, "spscore"][row])
-        return {"system": system.name, "paraphrase": system.paraphrases[row], "spscore": score}
-
+    whole = np.all([table["paraphrase"].notna() for table in tables.values()], axis=0)
+    first = tables[COPY]["source"][whole].drop_duplicates()
+    drawn = np.random.default_rng(seed).permutation(first.index)[:count]
     return [
-        {"source": sources[row], "paraphrases": [shown(system, row) for system in systems[1:]]}
+        {
+            "source": first[row],
+            "paraphrases": [
+                table.loc[row, ["system", "paraphrase", "spscore"]].to_dict()
+                for name, table in tables.items()
+                if name != COPY
+            ],
+        }
         for row in sorted(drawn.tolist())
     ]
-
-
-def sentence_table(
-    sources: Sequence[str],
-    systems: Sequence[System],
-    scores: Scores,
-    measures: Mapping[str, Metric],
-) -> pa.Table:
-    """Returns a row for each source and system; scores are null without a paraphrase."""
-    columns: dict[str, Any] = {
-        "source": [source for _ in systems for source in sources],
-        "system": [system.name for system in systems for _ in sources],
-        "paraphrase": pa.array([t for system in systems for t in system.paraphrases], pa.string()),
-    }
-    for name in measures:
-        values = np.concatenate([scores[system.name, name] for system in systems])
-        columns[name] = pa.array(values, from_pandas=True)
-    signatures = {name: metric.signature() for name, metric in measures.items()}
-    return pa.table(columns).replace_schema_metadata(signatures)

@@ -21,6 +21,7 @@ from gaixie.training.loop.checkpoints import COMPLETE, send_checkpoints
 from gaixie.training.loop.controller import END_STAGE, Decision, Evaluation, decide
 from gaixie.training.loop.stage import StageTrainer
 from gaixie.udfs.command_line import say
+from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.progress import Progress
 
 
@@ -55,6 +56,15 @@ class StageControl(TrainerCallback):
     def on_sigterm(self, *_: Any) -> None:
         """Notes the signal, until the next multiple of logging_steps."""
         self.told = True
+
+    def on_train_begin(self, args, state, control, **_: Any) -> None:
+        """Drops the lines that a killed run wrote after its last checkpoint."""
+        now = self.stage, state.global_step
+        for path in (self.output / "history.jsonl", self.output / "log.jsonl"):
+            if state.is_world_process_zero:
+                kept = [one for one in read_lines(path) if (one["stage"], one["step"]) <= now]
+                text = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in kept)
+                storage.write(str(path), text)
 
     def on_step_end(self, args, state, control, **_: Any) -> None:
         if state.global_step >= args.max_steps:
@@ -102,19 +112,10 @@ class StageControl(TrainerCallback):
                 self.pool.submit(send_checkpoints, folder, mirror)
 
     def _append(self, name: str, state: TrainerState, line: dict[str, Any]) -> None:
-        """Adds a line; lines that a killed run wrote after its last checkpoint are dropped."""
-        if not state.is_world_process_zero:
-            return
-        now = {"stage": self.stage, "step": state.global_step}
-        kept = [
-            old
-            for old in read_lines(self.output / name)
-            if (old["stage"], old["step"]) < (self.stage, state.global_step)
-        ]
-        part = self.output / f".{name}.part"
-        text = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in [*kept, now | line])
-        part.write_text(text, "utf-8")
-        part.replace(self.output / name)
+        if state.is_world_process_zero:
+            whole = {"stage": self.stage, "step": state.global_step} | line
+            with (self.output / name).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(whole, ensure_ascii=False) + "\n")
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyarrow import feather
 from torch.utils.data import Dataset, Sampler
 
 from gaixie.training.settings import Data, PairSettings, Settings
@@ -56,7 +57,7 @@ class Corpus:
         self._files = sorted(files)
 
     def read(self, stage: int, columns: Sequence[str] = COLUMNS) -> Iterator[tuple[str, pa.Table]]:
-        """Yields (split, its pairs) of each row group of a stage.
+        """Yields (split, its pairs) of each file of a stage.
 
         columns: ``origin`` may come from the files' paths. Raises ValueError if the stage has no
         pairs.
@@ -65,34 +66,24 @@ class Corpus:
         if not paths:
             raise ValueError(f"{self.uri}: stage {stage} has no pairs")
         for path in paths:
+            uri = storage.join(self.uri, path)
             above = dict(part.split("=", 1) for part in path.split("/") if "=" in part)
-            for table in _row_groups(storage.join(self.uri, path), columns, above):
-                if self.is_split:
-                    yield above["split"], table.select(columns)
-                    continue
-                key = table["source"]
-                if GROUP in table.column_names:
-                    key = pc.coalesce(table[GROUP].cast(pa.string()), key)
-                split = splits_of(key, self.shares, self.seed)
-                for number, name in enumerate(SPLITS):
-                    yield name, table.select(columns).filter(pa.array(split == number))
-
-
-def _row_groups(uri: str, columns: Sequence[str], above: dict[str, str]) -> Iterator[pa.Table]:
-    """Yields the row groups of a file with these columns, and its groups if it has some.
-
-    above: values in the file's path.
-    """
-    with opened(uri) as file:
-        reader = pq.ParquetFile(file, pre_buffer=True, page_checksum_verification=True)
-        names = reader.schema_arrow.names
-        check_columns(uri, columns, [*names, *above])
-        wanted = [name for name in names if name in (*columns, "source", GROUP)]
-        for number in range(reader.num_row_groups):
-            table = reader.read_row_group(number, wanted)
+            with opened(uri) as file:
+                reader = pq.ParquetFile(file, pre_buffer=True, page_checksum_verification=True)
+                names = reader.schema_arrow.names
+                check_columns(uri, columns, [*names, *above])
+                table = reader.read([one for one in names if one in (*columns, "source", GROUP)])
             for name in {*columns} - {*names}:
                 table = table.append_column(name, pa.array([above[name]] * len(table)))
-            yield table
+            if self.is_split:
+                yield above["split"], table.select(columns)
+                continue
+            key = table["source"]
+            if GROUP in names:
+                key = pc.coalesce(table[GROUP].cast(pa.string()), key)
+            split = splits_of(key, self.shares, self.seed)
+            for number, name in enumerate(SPLITS):
+                yield name, table.select(columns).filter(pa.array(split == number))
 
 
 def stage_pairs(corpus: Corpus, settings: Settings, stage: int) -> dict[str, pa.Table]:
@@ -176,12 +167,11 @@ def pair_file(output: Path, stage: int, split: str) -> Path:
     return output / f"pairs/stage-{stage}-{split}.arrow"
 
 
-def write_table(table: pa.Table, path: Path) -> None:
-    """Writes an Arrow file, whole or not at all."""
+def write_pairs(table: pa.Table, path: Path) -> None:
+    """Writes the file of a PairFile, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
-    with pa.OSFile(str(part), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-        writer.write_table(table)
+    feather.write_feather(table, str(part), compression="uncompressed", chunksize=len(table))
     part.rename(path)
 
 
@@ -189,7 +179,7 @@ class PairFile(Dataset):
     """The pairs of an Arrow file, in memory that processes share."""
 
     def __init__(self, path: Path):
-        self.table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+        self.table = feather.read_table(str(path), memory_map=True)
 
     def __len__(self) -> int:
         return len(self.table)

@@ -28,7 +28,7 @@ from gaixie.training.loop.checkpoints import (
 )
 from gaixie.training.loop.controller import END_STAGE
 from gaixie.training.loop.model_card import write_plain_card
-from gaixie.training.loop.pairs import Corpus, pair_file, stage_pairs, write_table
+from gaixie.training.loop.pairs import Corpus, pair_file, stage_pairs, write_pairs
 from gaixie.training.loop.stage import StageTrainer, training_arguments
 from gaixie.training.modeling.model import build_model, load_tokenizer, merge_lora, tokens_digest
 from gaixie.training.settings import Settings
@@ -125,7 +125,7 @@ class Run:
             folder = self.output / f"stage-{stage}"
             keep_only(folder, checkpoints(folder))  # a killed run leaves some half written
             for split, table in self._pairs(stage).items():
-                write_table(table, pair_file(self.output, stage, split))
+                write_pairs(table, pair_file(self.output, stage, split))
         values = {"identity": identity, "settings": self.settings.model_dump(mode="json")}
         path.write_text(yaml.safe_dump(values, allow_unicode=True), "utf-8")
 

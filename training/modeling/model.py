@@ -119,21 +119,18 @@ def merge_lora(settings: Settings, adapter: Path) -> Any:
     return PeftModel.from_pretrained(base, str(adapter)).merge_and_unload()
 
 
-def load_model(folder: str, device: str = "auto", precision: str = "float32") -> tuple[Any, Any]:
-    """Returns (model, tokenizer) of a folder or a name in the hub's cache, ready to write.
+def load_model(folder: str, precision: str = "float32") -> tuple[Any, Any]:
+    """Returns (model, tokenizer) of a folder or a name in the hub's cache, ready to write, on the
+    GPU if there is one.
 
-    device: auto is the GPU if there is one. precision: float32 or bfloat16.
+    precision: float32 or bfloat16.
     """
-    try:
-        target = torch.empty(0, device=choose_device(device)).device
-    except (RuntimeError, AssertionError):  # AssertionError: torch without CUDA
-        raise ValueError(f"device {device!r}: not available here") from None
     with loading(folder):
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
         model = load_network(_kind(config), folder, config)
     tokenizer = load_tokenizer(folder)
     _check_size(folder, model, tokenizer)
-    return model.to(target, torch.bfloat16 if precision == "bfloat16" else torch.float32), tokenizer
+    return model.to(choose_device("auto"), getattr(torch, precision)), tokenizer
 
 
 def end_tokens(model: Any, tokenizer: Any) -> list[int]:

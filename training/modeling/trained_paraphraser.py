@@ -47,7 +47,7 @@ class TrainedParaphraser:
         """Loads the model of a folder. Raises OSError or ValueError, in one line, if it cannot be
         loaded."""
         ranking = ranking or Ranking()
-        return cls(Generator(*_load(folder, ranking.device, ranking.precision)), ranking)
+        return cls(Generator(*_load(folder, ranking.precision)), ranking)
 
     def __call__(
         self,
@@ -77,5 +77,5 @@ class TrainedParaphraser:
 
 
 @cache
-def _load(folder: str, device: str, precision: str) -> tuple:
-    return load_model(folder, device, precision)
+def _load(folder: str, precision: str) -> tuple:
+    return load_model(folder, precision)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -14,13 +14,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from fastapi.staticfiles import StaticFiles
-from pydantic import Field
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException as AnyHTTPException
 
-from gaixie.service.part import Gone, Part
+from gaixie.service.part import Part
 from gaixie.service.settings import ServiceSettings
-from gaixie.udfs.storage.settings import Strict
 
 PAGE = Path(__file__).parent / "page"
 HEADERS = {
@@ -31,43 +29,21 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-DOWNLOADS = ("/v1/run/export", "/v1/run/report")
-"""Paths that a browser fetches by itself, with the token in a cookie."""
-COOKIE = "gaixie-token"
 BEARER = HTTPBearer(auto_error=False, description="a token, if the service has any")
 ABOUT = """Judges Chinese paraphrases with SPScore-zh, and writes some.
 
 If the service has tokens, all of /v1 except /v1/about needs `Authorization: Bearer TOKEN`. Every
-error is `{"error": {"code": "…", "message": "one line"}}`; 429 and 503 say in `Retry-After` when to
-try again. Requests may be repeated: scores are the same again, and so are paraphrases
-drawn with a seed."""
-Message = MutableMapping[str, Any]
+error is `{"error": {"code": "…", "message": "one line"}}`; 429 and 503 may be sent again."""
 CODES = {
     **{400: "bad_request", 401: "unauthorized", 404: "not_found", 405: "method_not_allowed"},
     **{413: "too_large", 422: "invalid", 429: "too_many", 500: "internal", 503: "unavailable"},
 }
 """Maps each HTTP status to the code that programs read."""
-LONGEST = 300
-"""The most characters of an error's message."""
-
-
-class Fault(Strict):
-    code: str = Field(examples=["too_large"])
-    """a code for programs"""
-    message: str
-    """one line for people"""
-
-
-class ErrorAnswer(Strict):
-    """The answer to a request that fails."""
-
-    error: Fault
-    """what is wrong"""
 
 
 ERRORS: dict[int | str, dict[str, Any]] = {
-    "4XX": {"model": ErrorAnswer, "description": "the request is wrong, or one too many"},
-    503: {"model": ErrorAnswer, "description": "not available now; Retry-After says when"},
+    "4XX": {"description": "the request is wrong, or one too many"},
+    503: {"description": "not available now; Retry-After says when"},
 }
 """For OpenAPI."""
 
@@ -93,17 +69,13 @@ def make_app(parts: Sequence[Part], settings: ServiceSettings) -> FastAPI:
         redirect_slashes=False,  # each path has one form
         responses=ERRORS,
     )
-    for kind in (RequestValidationError, AnyHTTPException, Gone, Exception):
+    for kind in (RequestValidationError, AnyHTTPException, Exception):
         app.add_exception_handler(kind, _refusal)
     allowed = Depends(_allowing(settings.tokens))
     for part in parts:
         app.include_router(part.router, tags=[part.name], dependencies=[allowed])
-    _add_common(app, parts, settings)
     app.add_middleware(_Frame, most=settings.max_body)
-    return app
 
-
-def _add_common(app: FastAPI, parts: Sequence[Part], settings: ServiceSettings) -> None:
     @app.get("/v1/about", tags=["about"])
     def about() -> dict[str, Any]:
         """Says what this service can do, and its limits. Needs no token."""
@@ -125,17 +97,14 @@ def _add_common(app: FastAPI, parts: Sequence[Part], settings: ServiceSettings) 
         return FileResponse(PAGE / "index.html", headers={"Cache-Control": "no-cache"})
 
     app.mount("/page", StaticFiles(directory=PAGE), name="page")
+    return app
 
 
 def _allowing(tokens: dict[str, str]) -> Callable[..., None]:
     """Returns a dependency that raises 401 for a request without one of the tokens."""
 
-    def check(
-        request: Request, bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]
-    ) -> None:
+    def check(bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]) -> None:
         given = bearer.credentials if bearer else ""
-        if not bearer and request.url.path in DOWNLOADS:
-            given = request.cookies.get(COOKIE, "")
         # Compares all tokens, so that the time reveals nothing.
         known = [hmac.compare_digest(token.encode(), given.encode()) for token in tokens.values()]
         if tokens and not any(known):
@@ -155,10 +124,8 @@ def _refusal(request: Request, error: Exception) -> JSONResponse:
     elif isinstance(error, AnyHTTPException):
         status, message, headers = error.status_code, str(error.detail), error.headers
         status = status if status in CODES else 400
-    elif isinstance(error, Gone):
-        status, message = 503, "the client has left"
     # Field names come from the client: any characters, of any length.
-    line = " ".join(message.encode("utf-8", "replace").decode().split())[:LONGEST]
+    line = " ".join(message.encode("utf-8", "replace").decode().split())[:300]
     return JSONResponse({"error": {"code": CODES[status], "message": line}}, status, headers)
 
 
@@ -182,15 +149,10 @@ class _Frame:
     def __init__(self, app: Any, most: int):
         self.app, self.most = app, most
 
-    async def __call__(
-        self,
-        scope: Message,
-        receive: Callable[[], Awaitable[Message]],
-        send: Callable[[Message], Awaitable[None]],
-    ) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         size = 0
 
-        async def limited() -> Message:
+        async def limited() -> Any:
             nonlocal size
             message = await receive()
             size += len(message.get("body", b""))
@@ -198,7 +160,7 @@ class _Frame:
                 raise HTTPException(413, f"the body has more than {self.most:,} bytes")
             return message
 
-        async def with_headers(message: Message) -> None:
+        async def with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():

@@ -5,8 +5,8 @@
 
 A model is many times faster on a batch than on single rows. So requests wait some milliseconds for
 others with the same key; what arrives while a batch runs becomes the next batch. A request with
-more items than a batch holds is cut into slices, and the first slice of a new request goes before
-the later slices of an old one, so that one pair never waits for a whole table.
+more items than a batch holds is cut into slices, each of which waits for the one before, so that
+one pair never waits for a whole table.
 """
 
 from __future__ import annotations
@@ -15,26 +15,20 @@ import asyncio
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import count
-from typing import Any, Generic, TypeVar
+from itertools import islice
+from typing import Any
 
 from gaixie.service.part import busy
-
-Key = TypeVar("Key", bound=Hashable)
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 @dataclass(eq=False)
 class _Slice:
-    place: tuple[int, int]
-    """Its place in its request, then in the order of arrival."""
-    key: Any
+    key: Hashable
     items: Sequence[Any]
     future: asyncio.Future[Sequence[Any]]
 
 
-class Batcher(Generic[Key, Item, Result]):
+class Batcher:
     """A queue, and one thread that works on its items.
 
     work(key, items) -> one result for each. most: items of a batch. queue: items that may wait.
@@ -44,7 +38,7 @@ class Batcher(Generic[Key, Item, Result]):
 
     def __init__(
         self,
-        work: Callable[[Key, list[Item]], Sequence[Result]],
+        work: Callable[[Any, list[Any]], Sequence[Any]],
         *,
         most: int,
         queue: int,
@@ -52,8 +46,8 @@ class Batcher(Generic[Key, Item, Result]):
     ):
         self.work, self.most, self.queue, self.wait = work, most, queue, wait
         self._waiting: list[_Slice] = []
-        self._open: set[asyncio.Future[Sequence[Any]]] = set()
-        self._numbers = count()
+        self._open = 0
+        """Requests that are not answered yet."""
         self._thread = ThreadPoolExecutor(1, "batch")
         self._loop: asyncio.Task[None] | None = None
         self._closed = False
@@ -63,7 +57,7 @@ class Batcher(Generic[Key, Item, Result]):
         """Returns how many items wait."""
         return sum(len(one.items) for one in self._waiting if not one.future.done())
 
-    async def submit(self, key: Key, items: Sequence[Item], timeout: float) -> list[Result]:
+    async def submit(self, key: Hashable, items: Sequence[Any], timeout: float) -> list[Any]:
         """Returns the results of items, in their order.
 
         Raises HTTPException: 429 if the queue is full, 503 if it takes longer than timeout seconds
@@ -74,30 +68,31 @@ class Batcher(Generic[Key, Item, Result]):
         length = self.length
         if length and length + len(items) > self.queue:  # a single one may exceed it
             raise busy(429, f"{length:,} items are already waiting")
-        number, futures = next(self._numbers), []
-        for turn, start in enumerate(range(0, len(items), self.most)):
-            future = asyncio.get_running_loop().create_future()
-            part = items[start : start + self.most]
-            self._waiting.append(_Slice((turn, number), key, part, future))
-            self._open.add(future)
-            future.add_done_callback(self._open.discard)
-            futures.append(future)
-        if self._loop is None or self._loop.done():
-            self._loop = asyncio.create_task(self._run())
+        self._open += 1
         try:
             async with asyncio.timeout(timeout):
-                return [result for future in futures for result in await future]
+                results = []
+                for start in range(0, len(items), self.most):
+                    results += await self._results(key, items[start : start + self.most])
+                return results
         except TimeoutError:
             raise busy(503, f"not done within {timeout:g} s") from None
         finally:
-            for future in futures:
-                future.cancel()
+            self._open -= 1
+
+    async def _results(self, key: Hashable, items: Sequence[Any]) -> Sequence[Any]:
+        """Returns the results of a slice."""
+        one = _Slice(key, items, asyncio.get_running_loop().create_future())
+        self._waiting.append(one)
+        if self._loop is None or self._loop.done():
+            self._loop = asyncio.create_task(self._run())
+        return await one.future
 
     async def close(self) -> None:
         """Refuses new items, and waits for those accepted."""
         self._closed = True
         while self._open:
-            await asyncio.wait(self._open)
+            await asyncio.sleep(0.01)
         self._thread.shutdown()
 
     async def _run(self) -> None:
@@ -112,7 +107,7 @@ class Batcher(Generic[Key, Item, Result]):
         batch: list[_Slice] = []
         left: list[_Slice] = []
         size = 0
-        for one in sorted(self._waiting, key=lambda one: one.place):
+        for one in self._waiting:
             if one.future.done():  # who asked has left
                 continue
             if batch and (one.key != batch[0].key or size + len(one.items) > self.most):
@@ -135,9 +130,8 @@ class Batcher(Generic[Key, Item, Result]):
             elif not batch[0].future.done():
                 batch[0].future.set_exception(error)
             return
-        start = 0
+        rest = iter(results)
         for one in batch:
-            end = start + len(one.items)
+            own = [*islice(rest, len(one.items))]
             if not one.future.done():
-                one.future.set_result(results[start:end])
-            start = end
+                one.future.set_result(own)

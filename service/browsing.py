@@ -19,7 +19,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request, Response
-from fastapi.responses import HTMLResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
 from pyarrow import csv
 
 from gaixie.service.changes import changes as mark
@@ -30,7 +30,6 @@ from gaixie.udfs.meaning.explain import Why
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import ReleaseManifest, RunManifest
-from gaixie.udfs.storage.published_files import Listed
 from gaixie.udfs.storage.tables import opened
 from gaixie.udfs.text.segmenters import load_segmenter
 
@@ -53,12 +52,6 @@ PIECE = 10_000
 """Rows to export at once: 60 MB if all sentences have the greatest length."""
 FORMATS = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
 PAGE, LONGEST_PAGE = 50, 1_000
-REPORT = "report.html"
-REPORT_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'"
-)
-"""The report contains its styles and figures; scripts are blocked."""
 
 Result = TypeVar("Result")
 Row = dict[str, Any]
@@ -88,25 +81,20 @@ class Filter:
     min_fluency: Least = None
     max_fluency: Most = None
 
-    def conditions(self) -> list[tuple[str, str, Any]]:
-        """Returns (column, SQL condition, its parameter) of all but the text."""
-        found = []
+    def where(self) -> tuple[list[str], str, list[Any]]:
+        """Returns (columns, SQL condition, its parameters)."""
+        columns, parts, values = [], ["true"], []
         for name, value in vars(self).items():
+            side, _, score = name.partition("_")
             if value is not None and name != "text":
-                side, _, score = name.partition("_")
-                sign = {"min": ">=", "max": "<="}.get(side)
-                column = score if sign else name
-                found.append((column, f"{score} {sign} ?::FLOAT" if sign else f"{name} = ?", value))
-        return found
-
-    def where(self) -> tuple[str, list[Any]]:
-        """Returns (SQL condition, its parameters)."""
-        found = self.conditions()
-        parts, values = [part for _, part, _ in found], [value for *_, value in found]
+                columns.append(column := score or name)
+                sign = {"min": ">=", "max": "<="}.get(side, "=")
+                parts.append(f"{column} {sign} ?::{TYPES[column]}")
+                values.append(value)
         if self.text:
             parts.append("(contains(source, ?) OR contains(paraphrase, ?))")
             values += [self.text, self.text]
-        return " AND ".join(["true", *parts]), values
+        return columns, " AND ".join(parts), values
 
 
 class Pairs:
@@ -153,19 +141,24 @@ class Pairs:
         self._database.execute(f"CREATE TABLE pairs ({types})")
         there: set[str] = set()
         for uri, above in files_of(self.folder, manifest):
-            for table in _tables(uri):
-                for name, value in above.items():
-                    table = table.append_column(name, pa.repeat(value, len(table)))
-                if missing := [name for name in NEEDED if name not in table.column_names]:
-                    raise ValueError(f"{uri}: no column {missing[0]}")
-                there |= {*table.column_names}
+            with opened(uri) as source:
+                file = pq.ParquetFile(source, page_checksum_verification=True)
+                names = [
+                    one for one in TYPES if one in file.schema_arrow.names and one not in above
+                ]
+                there |= (found := {*names, *above})
+                for missing in {*NEEDED} - found:
+                    raise ValueError(f"{uri}: no column {missing}")
+                values = [*map(_quoted, names), *"?" * len(above)]
                 cast = ", ".join(
-                    f"TRY_CAST({_quoted(name)} AS {TYPES[name]}) AS {_quoted(name)}"
-                    for name in table.column_names
+                    f"TRY_CAST({value} AS {TYPES[name]}) AS {_quoted(name)}"
+                    for name, value in zip([*names, *above], values, strict=True)
                 )
-                self._database.register("batch", table)
-                self._database.execute(f"INSERT INTO pairs BY NAME SELECT {cast} FROM batch")
-                progress(len(table))
+                for batch in file.iter_batches(BATCH, columns=names):
+                    self._database.register("batch", pa.Table.from_batches([batch]))
+                    insert = f"INSERT INTO pairs BY NAME SELECT {cast} FROM batch"
+                    self._database.execute(insert, [*above.values()])
+                    progress(len(batch))
         if not there:
             raise ValueError("no pairs")
         return [name for name in TYPES if name in there]
@@ -179,34 +172,24 @@ class Pairs:
         self,
         cursor: Cursor,
         wanted: Filter,
-        sort: str,
-        descending: bool,
         limit: int,
-        after: str | None = None,
+        sort: str = "spscore",
+        descending: bool = True,
+        start: int = 0,
+        seed: int | None = None,
     ) -> list[Row]:
-        """Returns pairs ordered by a score, one of SCORES, then by pair_id. after: pair_id of the
-        last pair on the previous page.
-        """
-        where, values = wanted.where()
-        sign = "<" if descending else ">"
-        if after is not None:
-            where += f" AND ({sort} {sign} $last OR {sort} = $last AND pair_id > ?)".replace(
-                "$last", f"(SELECT {sort} FROM pairs WHERE pair_id = ?)"
-            )
-            values += [after, after, after]
-        order = f"{sort} {'DESC' if descending else 'ASC'}, pair_id"
-        rest = f"{where} AND {sort} IS NOT NULL ORDER BY {order} LIMIT ?"
-        return _rows(cursor.execute(self._select + rest, [*values, limit]))
-
-    def sample(self, cursor: Cursor, wanted: Filter, count: int, seed: int) -> list[Row]:
-        """Returns random pairs, the same ones for the same seed."""
-        where, values = wanted.where()
-        rest = f"{where} ORDER BY hash(pair_id || ?), pair_id LIMIT ?"
-        return _rows(cursor.execute(self._select + rest, [*values, str(seed), count]))
+        """Returns pairs from start on, ordered by a score, one of SCORES, then by pair_id; with a
+        seed, random ones, the same for the same seed."""
+        _, where, values = wanted.where()
+        order = f"{sort} {'DESC' if descending else 'ASC'}"
+        if seed is not None:
+            order, values = "hash(pair_id || ?)", [*values, str(seed)]
+        rest = f"{where} AND {sort} IS NOT NULL ORDER BY {order}, pair_id LIMIT ? OFFSET ?"
+        return self._rows(cursor, rest, [*values, limit, start])
 
     def histograms(self, cursor: Cursor, wanted: Filter) -> tuple[int, dict[str, list[int]]]:
         """Returns (number of pairs, for each score the counts in BINS bins of [0, 1])."""
-        where, values = wanted.where()
+        _, where, values = wanted.where()
         counts = {}
         for name in self.scores:
             sql = (
@@ -220,12 +203,15 @@ class Pairs:
 
     def one(self, cursor: Cursor, pair_id: str) -> Row | None:
         """Returns the pair with an id."""
-        rows = _rows(cursor.execute(f"{self._select} pair_id = ? LIMIT 1", [pair_id]))
+        rows = self._rows(cursor, "pair_id = ? LIMIT 1", [pair_id])
         return rows[0] if rows else None
+
+    def _rows(self, cursor: Cursor, where: str, values: list[Any]) -> list[Row]:
+        return cursor.sql(self._select + where, params=values).to_arrow_table().to_pylist()
 
     def export(self, cursor: Cursor, wanted: Filter, form: str) -> Iterator[bytes]:
         """Yields all pairs of a filter as a file, csv or parquet, a piece at a time."""
-        where, values = wanted.where()
+        _, where, values = wanted.where()
         # execute() would hold the whole result; a relation is read piece by piece.
         batches = cursor.sql(self._select + where, params=values).to_arrow_reader(PIECE)
         made = io.BytesIO()
@@ -243,30 +229,14 @@ def files_of(
     folder: str, manifest: RunManifest | ReleaseManifest
 ) -> Iterator[tuple[str, dict[str, str]]]:
     """Yields (URI, the values in its path that all of its rows share) of each file of pairs."""
-    listed: list[Listed]
     if isinstance(manifest, RunManifest):
-        listed = [*manifest.files.get("scored", [])]
+        paths = [file.path for file in manifest.files.get("scored", [])]
     else:
-        folder = storage.join(folder, manifest.build)
-        listed = [*manifest.data_files]
-    for file in listed:
-        steps = [step.partition("=") for step in file.path.split("/")]
+        paths = [f"{manifest.build}/{file.path}" for file in manifest.data_files]
+    for path in paths:
+        steps = [step.partition("=") for step in path.split("/")]
         above = {name: value for name, equals, value in steps if equals and name in TYPES}
-        yield storage.join(folder, file.path), above
-
-
-def _tables(uri: str) -> Iterator[pa.Table]:
-    """Yields those columns of TYPES that a file has. Raises an error that names the file."""
-    with opened(uri) as source:
-        file = pq.ParquetFile(source, page_checksum_verification=True)
-        names = [name for name in TYPES if name in file.schema_arrow.names]
-        for batch in file.iter_batches(BATCH, columns=names):
-            yield pa.Table.from_batches([batch])
-
-
-def _rows(answer: Cursor) -> list[Row]:
-    names = [one[0] for one in answer.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
+        yield storage.join(folder, path), above
 
 
 def _quoted(name: str) -> str:
@@ -293,8 +263,6 @@ class BrowsingPart(Part):
         settings: ServiceSettings,
     ):
         self.pairs, self.manifest, self.why, self.settings = pairs, manifest, why, settings
-        self.report_uri = storage.join(pairs.folder, REPORT)
-        self.has_report = storage.exists(self.report_uri)
         self.segmenter = load_segmenter()
         self.router = APIRouter(prefix="/v1/run")
         add = self.router.get
@@ -302,7 +270,6 @@ class BrowsingPart(Part):
         add("/histograms")(self.histograms)
         add("/pair/{pair_id}")(self.one)
         add("/export", response_class=Response)(self.export)
-        add("/report", response_class=HTMLResponse)(self.report)
 
     async def stop(self) -> None:
         self.pairs.close()
@@ -315,10 +282,7 @@ class BrowsingPart(Part):
             "signature": manifest.signature,
             "columns": self.pairs.columns,
             "scores": self.pairs.scores,
-            "origins": self.pairs.values("origin"),
-            "stages": self.pairs.values("stage"),
-            "splits": self.pairs.values("split"),
-            "report": self.has_report,
+            **{f"{name}s": self.pairs.values(name) for name in ("origin", "stage", "split")},
         }
 
     async def page(
@@ -328,7 +292,7 @@ class BrowsingPart(Part):
         sort: Annotated[Score, Query(description="the score to sort by")] = "spscore",
         order: Annotated[Literal["asc", "desc"], Query(description="of the score")] = "desc",
         limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="maximum rows")] = PAGE,
-        after: Annotated[str | None, Query(description="next of the previous page")] = None,
+        after: Annotated[int, Query(ge=0, lt=2**31, description="next of the previous page")] = 0,
         seed: Annotated[int | None, Query(description="draws pairs, instead of sorting")] = None,
         changes: Annotated[bool, Query(description="add what changed in each pair")] = False,
     ) -> Response:
@@ -336,23 +300,19 @@ class BrowsingPart(Part):
         self._check(wanted, sort)
 
         def work(cursor: Cursor) -> list[Row]:
-            if seed is None:
-                rows = self.pairs.page(cursor, wanted, sort, order == "desc", limit, after)
-            else:
-                rows = self.pairs.sample(cursor, wanted, limit, seed)
+            rows = self.pairs.page(cursor, wanted, limit, sort, order == "desc", after, seed)
             for row in rows if changes else ():
                 row["changes"] = mark(row["source"], row["paraphrase"], self.segmenter)
             return rows
 
         rows = await self._ask(request, work)
         more = seed is None and len(rows) == limit
-        return json_response({"rows": rows, "next": rows[-1]["pair_id"] if more else None})
+        return json_response({"rows": rows, "next": after + limit if more else None})
 
     async def histograms(self, request: Request, wanted: Filtered) -> Response:
         """Returns a histogram of every score, and the number of pairs."""
         self._check(wanted)
-        work = lambda cursor: self.pairs.histograms(cursor, wanted)  # noqa: E731
-        count, counts = await self._ask(request, work)
+        count, counts = await self._ask(request, lambda at: self.pairs.histograms(at, wanted))
         return json_response({"counts": counts, "count": count})
 
     async def one(
@@ -380,16 +340,9 @@ class BrowsingPart(Part):
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return StreamingResponse(pieces, media_type=FORMATS[format], headers=headers)
 
-    def report(self) -> Response:
-        """Returns the report of the run, as published."""
-        if not self.has_report:
-            raise HTTPException(404, "this run or release has no report")
-        headers = {"Content-Security-Policy": REPORT_POLICY}
-        return HTMLResponse(storage.read_bytes(self.report_uri), headers=headers)
-
     def _check(self, wanted: Filter, *scores: str) -> None:
         """Raises HTTPException for a column that these pairs do not have."""
-        for name in (*(column for column, *_ in wanted.conditions()), *scores):
+        for name in (*wanted.where()[0], *scores):
             if name not in self.pairs.columns:
                 raise HTTPException(422, f"{name}: these pairs have no such column")
         if wanted.text and "\0" in wanted.text:

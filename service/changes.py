@@ -74,12 +74,9 @@ def _cut_like(words: Sequence[str], others: Sequence[str]) -> list[str]:
     parts = {other for other in others if len(other) > 1}
     found: list[str] = []
     for word in words:
-        for k in range(1, len(word)):
-            if word not in parts and (word[:k] in parts or word[k:] in parts):
-                found += [word[:k], word[k:]]
-                break
-        else:
-            found.append(word)
+        ends = range(1, 1 if word in parts else len(word))
+        cut = next((k for k in ends if word[:k] in parts or word[k:] in parts), len(word))
+        found += filter(None, [word[:cut], word[cut:]])
     return found
 
 
@@ -183,12 +180,13 @@ def _segments(
     """
     segments: list[Segment] = []
     numbers: dict[int, int] = {}
-    for k, word in enumerate(words):
-        kind, partner = kinds.get(k, other), partners.get(k)
-        follows = partners[k - 1] + 1 if k - 1 in partners else None
-        if segments and segments[-1]["kind"] == kind and partner == follows:
-            segments[-1]["text"] += word
-        else:
-            numbers[k] = len(segments)
-            segments.append({"text": word, "kind": kind, "partner": partner})
+
+    def run_of(k: int) -> tuple[Kind, int | None]:
+        return kinds.get(k, other), partners[k] - k if k in partners else None
+
+    for (kind, _), run in groupby(range(len(words)), run_of):
+        places = [*run]
+        numbers[places[0]] = len(segments)
+        text, partner = "".join(words[k] for k in places), partners.get(places[0])
+        segments.append({"text": text, "kind": kind, "partner": partner})
     return segments, numbers

@@ -21,18 +21,19 @@ from gaixie.service.scoring import ScoringPart
 from gaixie.service.settings import ServiceSettings
 from gaixie.udfs.command_line import say
 
-LOADING_SECONDS = 120
-"""Seconds after which a worker that loads its models counts as hung."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 OPTIONS: dict[str, Any] = {
     "log_config": None,
     "server_header": False,
     "access_log": False,
     "ws": "none",
+    "log_level": logging.WARNING,
     "timeout_keep_alive": 75,
+    "timeout_worker_healthcheck": 120,
 }
 """uvicorn's settings. Its set-up of logs would close the handlers of other libraries. A proxy keeps
-idle connections for up to 75 seconds, and closes them first."""
+idle connections for up to 75 seconds, and closes them first. A worker that loads its models for 120
+seconds counts as hung."""
 
 
 def make_service(
@@ -62,15 +63,8 @@ def serve(
     warns if anybody on the network may use the service without. Raises OSError if the port is not
     available.
     """
-    config = uvicorn.Config(
-        make,
-        factory=True,
-        workers=workers,
-        log_level=logging.WARNING,
-        timeout_graceful_shutdown=drain,
-        timeout_worker_healthcheck=LOADING_SECONDS,
-        **OPTIONS,
-    )
+    how = OPTIONS | {"workers": workers, "timeout_graceful_shutdown": drain}
+    config = uvicorn.Config(make, factory=True, **how)
     listening = bind(host, port)
     shown = f"[{host}]" if ":" in host else host
     if host not in LOOPBACK and not tokens:

@@ -12,10 +12,6 @@ from pydantic_core import to_json
 Result = TypeVar("Result")
 
 
-class Gone(Exception):
-    """The client has left, so nobody reads the answer."""
-
-
 class Part:
     """One subject of a service, in each of its processes."""
 
@@ -46,13 +42,13 @@ def json_response(answer: dict[str, Any]) -> Response:
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
-    """Returns what work returns. Cancels it and raises Gone if the client hangs up before."""
+    """Returns what work returns. Cancels it if the client hangs up before: nobody reads the answer."""
     task = asyncio.ensure_future(work)
     gone = asyncio.ensure_future(_disconnected(request))
     try:
         await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
-            raise Gone
+            raise busy(503, "the client has left")
         return task.result()
     finally:
         task.cancel()

@@ -43,10 +43,9 @@ def read_tokens() -> dict[str, str]:
     """Reads the tokens of the environment. Raises one-line OSError or ValueError that show no
     token.
     """
-    if path := os.environ.get(TOKENS_FILE):
+    path, where, text = os.environ.get(TOKENS_FILE), TOKENS, os.environ.get(TOKENS, "")
+    if path:
         where, text = f"{TOKENS_FILE}: {path}", Path(path).read_text("utf-8")
-    else:
-        where, text = TOKENS, os.environ.get(TOKENS, "")
     tokens: dict[str, str] = {}
     for number, entry in enumerate(text.replace(",", " ").split(), 1):
         name, equals, token = entry.partition("=")

@@ -3,14 +3,14 @@ columns."""
 
 from __future__ import annotations
 
-import csv
-import io
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import pyarrow as pa
 from fastapi import HTTPException
 
 from gaixie.udfs.spscore import OUTPUTS
@@ -18,72 +18,55 @@ from gaixie.udfs.storage.records import likely_encoding
 from gaixie.udfs.storage.tables import MALFORMED_LINE, Form, Part, header_of, known_as, read
 
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-ENCODINGS = ("utf-8", "gb18030", "utf-16", "big5")
 ADDED = (*OUTPUTS, "reason")
 """Columns that an answer adds."""
 
 
 @dataclass
 class Upload:
-    """A table and the columns of its pairs. Every row has as many cells as the header."""
+    """A table and the columns of its pairs."""
 
-    header: list[str]
-    rows: list[list[str | None]]
-    malformed: list[str | None]
-    """The text of each row that could not be split into cells."""
+    table: pd.DataFrame
+    """Texts, None for an empty cell; a row that could not be split is in its first cell."""
+    malformed: pd.Series
+    """Whether a row could not be split into cells."""
     encoding: str
     source: str | None = None
     paraphrase: str | None = None
 
     def pairs(self) -> list[tuple[str | None, str | None]]:
         """Returns the pairs of the rows. Raises HTTPException if there are none."""
-        places = []
         for side, name in (("source", self.source), ("paraphrase", self.paraphrase)):
-            if name not in self.header:
-                found = ", ".join(self.header[:20])[:200] or "none"
+            if name not in self.table:
+                found = ", ".join(self.table.columns[:20])[:200] or "none"
                 raise HTTPException(422, f"expected one column {name or side}, found {found}")
-            places.append(self.header.index(name))
-        if not self.rows:
+        if self.table.empty:
             raise HTTPException(422, "no rows below the header")
-        return [(row[places[0]], row[places[1]]) for row in self.rows]
-
-    def head(self) -> str:
-        """Returns the header with the columns of the scores, as CSV."""
-        return _csv([[*self.header, *ADDED]])
+        return [*zip(self.table[self.source], self.table[self.paraphrase], strict=True)]
 
     def lines(self, start: int, scores: Sequence[dict[str, Any]]) -> str:
-        """Returns the rows from start on with their scores, as CSV; a malformed one is in the
-        first cell."""
-        lines = []
-        for place, score in enumerate(scores, start):
-            text = self.malformed[place]
-            row = self.rows[place] if text is None else [text, *self.rows[place][1:]]
-            given = score if text is None else {**score, "reason": "malformed"}
-            lines.append([*row, *(given[name] for name in ADDED)])
-        return _csv(lines)
-
-
-def _csv(rows: Iterable[Sequence[Any]]) -> str:
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(rows)
-    return file.getvalue()
+        """Returns the rows from start on with their scores, as CSV, the first below the header."""
+        rows = slice(start, start + len(scores))
+        added = pd.DataFrame(scores, columns=ADDED, index=self.table.index[rows])
+        added.loc[self.malformed[rows], "reason"] = "malformed"
+        whole = pd.concat([self.table[rows], added], axis=1)
+        return whole.to_csv(index=False, header=start == 0, lineterminator="\n")
 
 
 def read_upload(
     body: bytes, kind: str, encoding: str | None, source: str | None, paraphrase: str | None
 ) -> Upload:
     """Reads a table. kind: its Content-Type. Detects whatever is None. Raises HTTPException."""
-    if XLSX in kind or body.startswith(b"PK\3\4"):
-        form, encoding = Form("xlsx"), "xlsx"
-    else:
-        encoding = encoding or likely_encoding(body[:1_000_000])
-        if encoding is None:
-            raise ValueError("not UTF-8, GB18030 or Big5, as it seems: give ?encoding=")
-        form = Form("tsv" if "tab-separated" in kind else "csv", encoding)
     with tempfile.TemporaryDirectory(prefix="gaixie-upload-") as folder:
         path = Path(folder, "table")
         path.write_bytes(body)
         try:
+            if XLSX in kind or body.startswith(b"PK\3\4"):
+                form, encoding = Form("xlsx"), "xlsx"
+            elif encoding := encoding or likely_encoding(body[:1_000_000]):
+                form = Form("tsv" if "tab-separated" in kind else "csv", encoding)
+            else:
+                raise ValueError("not UTF-8, GB18030 or Big5, as it seems: give ?encoding=")
             header = header_of(str(path), form)
             batches = [*read(Part(str(path)), header, form)]
         except ValueError as error:  # it names the file
@@ -91,10 +74,10 @@ def read_upload(
     for name in header:
         if name in ADDED or header.count(name) > 1:
             raise HTTPException(422, f"column {name}: the answer adds a column of this name")
-    rows: list[tuple[str | None, ...]] = []
-    malformed: list[str | None] = []
-    for batch in batches:
-        rows += zip(*(column.to_pylist() for column in batch.columns[: len(header)]), strict=True)
-        malformed += batch.column(MALFORMED_LINE).to_pylist()
+    schema = pa.schema([(name, pa.string()) for name in [*header, MALFORMED_LINE]])
+    table = pa.Table.from_batches(batches, schema).to_pandas()
+    lines = table.pop(MALFORMED_LINE)
+    if header:
+        table[header[0]] = table[header[0]].where(lines.isna(), lines)
     sides = (source or known_as(header, "source"), paraphrase or known_as(header, "paraphrase"))
-    return Upload(header, [[*row] for row in rows], malformed, encoding, *sides)
+    return Upload(table, lines.notna(), encoding, *sides)

@@ -23,34 +23,23 @@ from __future__ import annotations
 
 import sys
 
-from pydantic import Field
-
 from gaixie.training.loop.run import Run
-from gaixie.training.settings import load_settings
+from gaixie.training.settings import CURRICULUM, load_settings
 from gaixie.udfs.command_line import make_parser, run_command
-from gaixie.udfs.storage.settings import Options, add_options, options_of
-
-
-class Command(Options):
-    """What to train."""
-
-    config: str = Field(title="YAML")
-    """File of settings: a path or a URI."""
-    set: list[str] = Field(default=[], title="KEY=VALUE")
-    """Override a setting of the file; KEY.SUB for one of a section. May be repeated."""
-    dry_run: bool = False
-    """Check everything, print what would be trained, and stop."""
+from gaixie.udfs.storage.settings import add_config
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the script and returns its exit code."""
     parser = make_parser("curriculum.py", __doc__)
-    add_options(parser, Command)
-    command = options_of(Command, parser.parse_args(argv))
+    add_config(parser, CURRICULUM, "conf/curriculum.yaml")
+    checks = "check everything, print what would be trained, and stop"
+    parser.add_argument("--dry-run", action="store_true", help=checks)
+    args = parser.parse_args(argv)
 
     def work() -> int:
-        run = Run(load_settings(command.config, command.set))
-        return run.describe() if command.dry_run else run.train()
+        run = Run(load_settings(args.config, args.set))
+        return run.describe() if args.dry_run else run.train()
 
     unfinished = "the same command continues from the last checkpoint"
     return run_command("curriculum", work, unfinished)

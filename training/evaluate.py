@@ -33,15 +33,10 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
+import pandas as pd
 from pydantic import Field
 
-from gaixie.training.evaluation.measures import (
-    METRICS,
-    about,
-    against_references,
-    measures,
-    statistics,
-)
+from gaixie.training.evaluation.measures import about, against_references, measures, statistics
 from gaixie.training.evaluation.report import COPY, cases, scored, write
 from gaixie.training.modeling.generator import has_text
 from gaixie.training.modeling.trained_paraphraser import TrainedParaphraser
@@ -54,14 +49,12 @@ from gaixie.udfs.storage.settings import Options, add_options, options_of
 from gaixie.udfs.storage.text_tables import check_extension, read_columns
 from gaixie.udfs.text.normalise import normalise
 
-TABLES = (".tsv", ".csv", ".jsonl", ".parquet")
-DRAWS_SEED = 13
-
 
 class Evaluation(Options):
     """What is compared, and how."""
 
-    pairs: str = Field(description=f"A table: {', '.join(TABLES)}")
+    pairs: str
+    """A table: .tsv, .csv, .jsonl or .parquet."""
     source: str = Field(default="source", title="COLUMN")
     """Column of the sources."""
     system: list[str] = Field(default=[], title="NAME=COLUMN")
@@ -70,11 +63,8 @@ class Evaluation(Options):
     """A model that writes the paraphrases now; may be repeated."""
     output: Path
     """Folder of the report."""
-    metrics: str | None = Field(
-        default=None,
-        title="NAMES",
-        description=f"Metrics besides SPScore-zh; without it {','.join(METRICS[1:])}",
-    )
+    metrics: str | None = Field(default=None, title="NAMES")
+    """Metrics besides SPScore-zh; without it spscore-meaning,self-bleu."""
     reference: list[str] = Field(default=[], title="COLUMN")
     """Column of a person's paraphrases; may be repeated."""
     limit: int | None = Field(default=None, ge=1)
@@ -99,20 +89,19 @@ def main(argv: list[str] | None = None) -> int:
 def evaluate(args: argparse.Namespace) -> None:
     """Runs the command: reads, generates, scores, reports."""
     options, ranking = options_of(Evaluation, args), options_of(Ranking, args)
-    decoding = options_of(Decoding, args, seed=DRAWS_SEED)
+    decoding = options_of(Decoding, args, seed=13)
     columns, models = named(options.system), named(options.model)
     if not (columns or models or options.reference):
         raise ValueError("nothing to evaluate: give --system or --model")
     for name, times in Counter([COPY, *(name for name, _ in columns + models)]).items():
         if not name or times > 1:
             raise ValueError(f"the name {name!r} is taken, or empty: each system needs one")
-    chosen, left_out = measures(options.metrics.split(",") if options.metrics else [])
-    for title, reason in left_out.items():
-        say(f"{title} is left out: {reason}")
+    chosen = measures(options.metrics.split(",") if options.metrics else [])
     loaded = {name: TrainedParaphraser.load(folder, ranking) for name, folder in models}
     asked = [*(column for _, column in columns), *options.reference]
-    sources, texts, without = read_table(options.pairs, options.source, asked, options.limit)
-    systems = {COPY: [*sources]} | {name: texts[column] for name, column in columns}
+    table, total = read_table(options.pairs, options.source, asked, options.limit)
+    sources = table[options.source].tolist()
+    systems = {COPY: sources} | {name: table[column].tolist() for name, column in columns}
     made_by = {COPY: "each source unchanged"} | {name: f"column {one}" for name, one in columns}
     how = decoding.model_dump(exclude_defaults=True) | ranking.model_dump(exclude_defaults=True)
     for name, folder in models:
@@ -123,26 +112,25 @@ def evaluate(args: argparse.Namespace) -> None:
     for name, paraphrases in systems.items():
         rows = len(sources) - paraphrases.count(None)
         say(f"{name}: scoring {rows:,} rows")
-        tables[name] = table = scored(name, sources, paraphrases, chosen)
+        tables[name] = own = scored(name, sources, paraphrases, chosen)
         described.append(
             {
                 "name": name,
                 "made_by": made_by[name],
                 "rows": rows,
                 "left_out": len(sources) - rows,
-                "measures": {one: statistics(table[one].to_numpy(), resamples) for one in chosen},
+                "measures": {one: statistics(own[one].to_numpy(), resamples) for one in chosen},
             }
         )
-    people = {column: texts[column] for column in options.reference}
+    people = {column: table[column].tolist() for column in options.reference}
     result = {
         **options.model_dump(include={"pairs", "source", "seed"}),
-        "rows": without + len(sources),
-        "without_source": without,
+        "rows": total,
+        "without_source": total - len(sources),
         "evaluated": len(sources),
         "sources": len(set(sources)),
         "systems": described,
         "measures": [about(name, metric) for name, metric in chosen.items()],
-        "left_out": left_out,
         "references": people and against_references(sources, systems, people, chosen, resamples),
         "cases": cases(tables, options.cases, options.seed),
     }
@@ -157,17 +145,16 @@ def named(texts: Sequence[str]) -> list[tuple[str, str]]:
 
 def read_table(
     path: str, source: str, columns: Sequence[str], limit: int | None
-) -> tuple[list[str], dict[str, list[str | None]], int]:
-    """Returns the sources, the texts of the other columns, and the number of rows left out for lack
-    of a source."""
-    check_extension(path, TABLES)
+) -> tuple[pd.DataFrame, int]:
+    """Returns the rows that have a source, with their texts, and the number of all rows."""
+    check_extension(path, (".tsv", ".csv", ".jsonl", ".parquet"))
     names = [*dict.fromkeys([source, *columns])]
     rows = [[clean(text) for text in row] for row in islice(read_columns(path, names), limit)]
-    kept = [row for row in rows if row[0] is not None]
-    if not kept:
+    table = pd.DataFrame(rows, columns=names, dtype=object)
+    kept = table[table[source].notna()]
+    if kept.empty:
         raise ValueError(f"{path}: no row has text in column '{source}'")
-    texts = dict(zip(names, map(list, zip(*kept, strict=True)), strict=True))
-    return [str(text) for text in texts[source]], texts, len(rows) - len(kept)
+    return kept, len(rows)
 
 
 def clean(text: str | None) -> str | None:

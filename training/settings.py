@@ -158,9 +158,8 @@ class Settings(Strict):
             exclude={"data": {"uri"}, "batch": {"micro_pairs"}},
         )
         for number in range(1, len(self.curriculum) + 1):
-            arguments = self.arguments(number)
-            decisive = {k: v for k, v in arguments.items() if k not in DECIDES_NOTHING}
-            values[f"stages.{number}"] = decisive | self.pairs(number).model_dump()
+            stage = self.arguments(number) | self.pairs(number).model_dump()
+            values[f"stages.{number}"] = {k: stage[k] for k in stage if k not in DECIDES_NOTHING}
         return values
 
 

@@ -14,13 +14,12 @@ import sys
 from typing import Any
 
 from pydantic import Field
-from rich.console import Console
-from rich.table import Table
 
 from gaixie.training.modeling.entities_kept import ENTITIES
 from gaixie.training.modeling.model import load_tokenizer
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.udfs.command_line import make_parser, run_command
+from gaixie.udfs.reports import print_table
 from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.settings import Options, add_options, options_of
 from gaixie.udfs.storage.text_tables import read_columns
@@ -113,19 +112,17 @@ def show(options: Show) -> None:
     tokenizer = load_tokenizer(options.tokenizer)
     if not isinstance(tokenizer, EntityAlignedTokenizer):
         raise ValueError(f"{options.tokenizer}: not a tokenizer of `tokenize_text.py make`")
-    console = Console(highlight=False)
     batch = tokenizer(options.sentence, text_target=options.target)
     for name in ("input_ids", "labels"):
         if name in batch:
-            tokens = tokenizer.convert_ids_to_tokens(batch[name][1:-1])
-            console.print(" ".join(tokens), markup=False)
-    table = Table("token", "stands for", "ids")
-    for token, text in json.loads(batch["entities"]).items():
-        table.add_row(token, text, str(tokenizer.convert_tokens_to_ids(token)))
-    if table.row_count:
-        console.print(table)
+            print(*tokenizer.convert_ids_to_tokens(batch[name][1:-1]))
+    entities = json.loads(batch["entities"])
+    ids = [str(tokenizer.convert_tokens_to_ids(token)) for token in entities]
+    print_table(
+        ("token", "stands for", "id"), [*zip(entities, entities.values(), ids, strict=True)]
+    )
     back = tokenizer.decode(batch["input_ids"], entities=batch["entities"])
-    console.print(f"{len(batch['input_ids'])} ids; decoded: {back}", markup=False)
+    print(f"{len(batch['input_ids'])} ids; decoded: {back}")
 
 
 COMMANDS: dict[str, tuple[type[Any], Any]] = {

@@ -1,7 +1,7 @@
 // The part that looks at a published run or release. What is shown, counted, sorted, exported and continued is one
 // applied query, which the address keeps; the form only prepares the next one.
 
-import { get, latest, lendToken } from "./api.js";
+import { download, get, latest } from "./api.js";
 import { at, button, keep, kept, make, save } from "./dom.js";
 import { histogram } from "./histogram.js";
 import { onLanguage, t } from "./i18n.js";
@@ -129,18 +129,20 @@ function renderForm() {
 }
 
 function renderFacts() {
-  const link = (text, href, attributes = {}) => make("a", { href, on: { click: lendToken }, ...attributes }, text);
-  const exported = (format) => {
+  const exported = (format) => async () => {
     const own = filters();
     own.set("format", format);
-    return `/v1/run/export?${own}`;
+    try {
+      save(await download(`/v1/run/export?${own}`), `${about.name}-selection.${format}`);
+    } catch (error) {
+      show(error);
+    }
   };
   at("run-facts").replaceChildren(
     make("h2", {}, about.name),
     make("span", { class: "notes" }, (about.created ?? "").slice(0, 10)),
-    about.report ? link(t("report"), "/v1/run/report", { target: "_blank", rel: "noopener" }) : "",
-    link(t("export_csv"), exported("csv"), { download: "" }),
-    link(t("export_parquet"), exported("parquet"), { download: "" }),
+    button(t("export_csv"), exported("csv")),
+    button(t("export_parquet"), exported("parquet")),
     make("span", { id: "run-verdicts" }),
   );
   renderVerdicts();

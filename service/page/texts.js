@@ -42,7 +42,7 @@ export const TEXTS = {
     any: "any", filter: "Apply", reset: "Reset", filters: "Filters and distributions", more: "More", sample: "Random pairs", sorted: "All pairs",
     export_csv: "Export CSV", export_parquet: "Export Parquet", pairs: (n) => many(n, "pair", "pairs"),
     shown: (n, all) => `${n.toLocaleString("en")} of ${many(all, "pair", "pairs")}`, sampled: (n, all) => `${n.toLocaleString("en")} random pairs of ${all.toLocaleString("en")}`,
-    details: "Details", no_rows: "No pairs match.", report: "Report", pair_link: "Link to this pair",
+    details: "Details", no_rows: "No pairs match.", pair_link: "Link to this pair",
     keep_pair: "Keep", reject_pair: "Reject", verdict: "Verdict", sorted_out: (k, r) => `${k} kept, ${r} rejected`, export_verdicts: "Export verdicts",
     unreachable: "The service cannot be reached.", api: "API (OpenAPI)",
     reasons: {
@@ -89,7 +89,7 @@ export const TEXTS = {
     any: "不限", filter: "筛选", reset: "重置", filters: "筛选与分布", more: "更多", sample: "随机抽取", sorted: "全部句对",
     export_csv: "导出 CSV", export_parquet: "导出 Parquet", pairs: (n) => `${count(n)} 个句对`,
     shown: (n, all) => `显示 ${count(n)} 个，共 ${count(all)} 个句对`, sampled: (n, all) => `从 ${count(all)} 个句对中随机抽取 ${count(n)} 个`,
-    details: "详情", no_rows: "没有符合条件的句对。", report: "报告", pair_link: "此句对的链接",
+    details: "详情", no_rows: "没有符合条件的句对。", pair_link: "此句对的链接",
     keep_pair: "保留", reject_pair: "剔除", verdict: "取舍", sorted_out: (k, r) => `保留 ${k} 个，剔除 ${r} 个`, export_verdicts: "导出取舍",
     unreachable: "无法连接服务。", api: "接口文档（OpenAPI）",
     reasons: {
@@ -152,7 +152,6 @@ const ERRORS = [
   [/^n: input should be less than or equal to (\d+)/, (m) => `候选数最多 ${m[1]} 个。`],
   [/keep: expected terms of 2 to 40 characters/, () => "不可改动的词语须为 2 到 40 个字。"],
   [/^no such pair$/, () => "没有这个句对。"],
-  [/^this run or release has no report$/, () => "没有报告。"],
   [/^an error in the service/, () => "服务出错，详见其日志。"],
 ];
 

@@ -18,7 +18,7 @@ from gaixie.udfs.metrics.bootstrap import Resamples, diversity, estimate, leave_
 from gaixie.udfs.text.entities import EntityFinder, load_settings
 from gaixie.udfs.text.normalise import NORMALISATION
 
-METRICS = ("spscore", "spscore-meaning", "self-bleu", "bert-ibleu", "parascore")
+METRICS = ("spscore", "spscore-meaning", "self-bleu")
 REFERENCE_METRICS = (
     *("sari:tokenize=zh-word", "bleu:tokenize=zh-word", "self-bleu:tokenize=zh-word"),
     *("hsk-easy", "hsk-hard"),
@@ -61,32 +61,22 @@ def counts() -> list[Count]:
     ]
 
 
-def measures(specs: Sequence[str] = ()) -> tuple[dict[str, Metric], dict[str, str]]:
-    """Returns the metrics of some specs, SPScore-zh first, and the counts; and the metrics left
-    out, with the reason.
+def measures(specs: Sequence[str] = ()) -> dict[str, Metric]:
+    """Returns the metrics of some specs, SPScore-zh first, and the counts.
 
-    specs: as load_metric takes them; none means METRICS, of which one is left out if its encoder is
-    missing. Raises ValueError or OSError, in one line, for an unknown metric, one that needs a
-    reference, and one asked for that cannot be loaded.
+    specs: as load_metric takes them; none means METRICS. Raises ValueError or OSError, in one line,
+    for a metric that is unknown, needs a reference, or cannot be loaded.
     """
     usable: dict[str, Metric] = {}
-    left_out = {}
     for spec in dict.fromkeys(("spscore", *(specs or METRICS))):
-        name = spec.split(":")[0]
-        metric = load_metric(spec)
+        usable[spec] = metric = load_metric(spec)
         if metric.needs_reference:
+            name = spec.split(":")[0]
             raise ValueError(
                 f"metric {spec!r} needs a reference; {name}-free reads the source in its place"
             )
-        try:
-            metric.sentence_scores(Pairs.of(["改写"], ["改写"]))
-        except FileNotFoundError as error:
-            if specs:
-                raise
-            left_out[metric.title] = str(error)
-        else:
-            usable[spec] = metric
-    return usable | {one.name: one for one in counts()}, left_out
+        metric.sentence_scores(Pairs.of(["改写"], ["改写"]))
+    return usable | {one.name: one for one in counts()}
 
 
 def about(name: str, metric: Metric) -> dict[str, Any]:

@@ -87,8 +87,7 @@ class StageControl(TrainerCallback):
             )
         shown = f"step {state.global_step:,}, loss {logs['loss']:.4f}"
         self.shown.update(state.global_step, shown)
-        names = ("loss", "learning_rate", "grad_norm")
-        self._append("log.jsonl", state, {name: logs[name] for name in names if name in logs})
+        self._append("log.jsonl", state, logs)
 
     def on_evaluate(self, args, state, control, **_: Any) -> None:
         decision = decision_on(self.trainer, state)

@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import EvalResult, ModelCard, ModelCardData
+from huggingface_hub import ModelCard, ModelCardData
 
 from gaixie.training.loop.callbacks import read_lines
 from gaixie.training.loop.pairs import Corpus
@@ -25,7 +25,6 @@ from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.settings import Options
 
 TEMPLATE, CARD, FACTS = Path(__file__).with_name("model_card.md.j2"), "README.md", "training.json"
-TITLE = "Gaixie, a paraphraser of Chinese sentences"
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 PATHS: Any = {
     **dict.fromkeys(("output", "mirror", "tokenizer"), True),
@@ -99,29 +98,20 @@ def write_card(about: About) -> None:
     if not path.is_file():
         raise FileNotFoundError(f"{about.model}: not of training/curriculum.py: no {FACTS}")
     facts = json.loads(path.read_text("utf-8"))
-    head: dict[str, Any] = license_head(about.license) if about.license else {}
     result, figures = None, None
     if about.evaluation:
         result, figures = _figures(about.evaluation, about.model)
-        name = Path(result["pairs"]).stem
-        head |= {
-            "model_name": TITLE,
-            "eval_results": [
-                EvalResult("text-generation", name, name, one["name"], round(found["mean"], 4))
-                for one, found in figures
-            ],
-        }
     data = ModelCardData(
         language=["zh"],
         library_name="transformers",
         tags=["paraphrase", "chinese", "gaixie", "spscore-zh"],
         base_model=facts["base_model"],
-        **head,
+        **(license_head(about.license) if about.license else {}),
     )
-    values = {"title": TITLE, "license": about.license, "facts": facts, "result": result}
-    ModelCard.from_template(data, template_path=str(TEMPLATE), figures=figures, **values).save(
-        about.model / CARD
+    card = ModelCard.from_template(
+        data, str(TEMPLATE), license=about.license, facts=facts, result=result, figures=figures
     )
+    card.save(about.model / CARD)
 
 
 def _figures(evaluation: Path, model: Path) -> tuple[dict[str, Any], list[tuple[Any, Any]]]:

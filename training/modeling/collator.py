@@ -58,10 +58,7 @@ class Collator:
     ) -> dict[str, torch.Tensor]:
         starts = causal_prompts(self.tokenizer, sources, codes, self.max_length)
         targets = self.tokenizer(
-            paraphrases,
-            add_special_tokens=False,
-            truncation=True,
-            max_length=self.max_length,
+            paraphrases, add_special_tokens=False, truncation=True, max_length=self.max_length
         )["input_ids"]
         end = self.tokenizer.eos_token_id
         labels = [

@@ -83,7 +83,8 @@ class EntityCodec:
         parts: list[str] = []
         for is_byte, own in groupby(ids, self._is_byte):
             if is_byte:
-                parts.append(_text_of(bytes(index - self._first_byte for index in own)))
+                data = bytes(index - self._first_byte for index in own)
+                parts.append(data.decode("utf-8", "replace"))  # a model may write any bytes
                 continue
             for index in own:
                 text = self.tokens[index]
@@ -122,7 +123,7 @@ class EntityCodec:
             if (index := self._text_ids.get(character)) is not None:
                 ids.append(index)
             else:
-                data = character.encode("utf-8", "surrogatepass")
+                data = character.encode("utf-8", "replace")
                 ids += [self._first_byte + byte for byte in data]
         return ids
 
@@ -145,11 +146,3 @@ class EntityCodec:
             [text[start:end] for start, end in pairwise([0, *ends[first:last]])]
             for text, (first, last) in zip(texts, pairwise(offsets), strict=True)
         ]
-
-
-def _text_of(data: bytes) -> str:
-    """Decodes UTF-8 with lone surrogates; other bytes (a model may write any) become U+FFFD."""
-    try:
-        return data.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return data.decode("utf-8", "replace")

@@ -27,7 +27,7 @@ from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.punctuation import restore
 
 LENGTH_STEP = 16
-"""Source lengths are rounded up to a multiple of this before they set the limit of new tokens."""
+"""A source's limit of new tokens is twice its tokens, rounded up to a multiple of this before."""
 
 
 class Generator:
@@ -100,7 +100,8 @@ class Generator:
         out early."""
 
         def limit(index: int) -> int:
-            return min(decoding.max_new_tokens or most_new(lengths[index]), self._most_new)
+            twice = 2 * LENGTH_STEP * -(-lengths[index] // LENGTH_STEP)
+            return min(decoding.max_new_tokens or twice, self._most_new)
 
         order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
         for most, group in groupby(order, limit):
@@ -148,15 +149,8 @@ class Generator:
     def _decode(self, source: str, ids: list[int], table: str | None) -> str:
         if self._codec:
             return restore(self.tokenizer.decode(ids, entities=table), source)
-        text = self.tokenizer.decode(
-            ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
-        ).strip()
+        text = self.tokenizer.decode(ids, True, clean_up_tokenization_spaces=False).strip()
         return text if self.is_causal else SPACE_BESIDE_CHINESE.sub("", text)
-
-
-def most_new(tokens: int) -> int:
-    """Returns a source's limit of new tokens: twice its tokens, first rounded up to LENGTH_STEP."""
-    return 2 * LENGTH_STEP * -(-tokens // LENGTH_STEP)
 
 
 SPACE_BESIDE_CHINESE = re.compile(r"(?<=[^\x00-\x7f]) +| +(?=[^\x00-\x7f])")

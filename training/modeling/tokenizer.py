@@ -159,7 +159,11 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         if add_special_tokens:
             rows = [[BOS, *row, EOS] for row in rows]
         if truncation_strategy != TruncationStrategy.DO_NOT_TRUNCATE and max_length:
-            rows = [_truncate(row, max_length, add_special_tokens) for row in rows]
+            end = [EOS][:max_length] if add_special_tokens else []
+            rows = [
+                [*row[: max_length - len(end)], *end] if len(row) > max_length else row
+                for row in rows
+            ]
         single = single and options.get("return_tensors") is None
         padding: dict[str, Any] = {name: options.get(name) for name in PADDING}
         batch: dict[str, Any] = {"input_ids": rows[0] if single else rows}
@@ -214,13 +218,6 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         self, save_directory: str, filename_prefix: str | None = None
     ) -> tuple[str, ...]:
         return vocabulary.write_files(Path(save_directory), self.codec.tokens, self.codec.settings)
-
-
-def _truncate(row: list[int], longest: int, special: bool) -> list[int]:
-    """Returns at most so many ids; the last is EOS if special tokens are wanted."""
-    if len(row) <= longest:
-        return row
-    return [*row[: max(longest - 1, 0)], EOS][:longest] if special else row[:longest]
 
 
 class EntityAlignedConfig(PretrainedConfig):

@@ -10,7 +10,6 @@ min_meaning; and the highest SPScore-zh. Ranked by the model, candidates keep it
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -47,7 +46,7 @@ class TrainedParaphraser:
         """Loads the model of a folder. Raises OSError or ValueError, in one line, if it cannot be
         loaded."""
         ranking = ranking or Ranking()
-        return cls(Generator(*_load(folder, ranking.precision)), ranking)
+        return cls(Generator(*load_model(folder, ranking.precision)), ranking)
 
     def __call__(
         self,
@@ -74,8 +73,3 @@ class TrainedParaphraser:
         meant = np.nan_to_num(candidate.judgements["meaning"]) >= self.ranking.min_meaning
         score = float(np.nan_to_num(candidate.judgements["spscore"]))
         return candidate.entities < 100, not meant, -score
-
-
-@cache
-def _load(folder: str, precision: str) -> tuple:
-    return load_model(folder, precision)

@@ -7,6 +7,7 @@ and the segmenter and normalisation for which the vocabulary was made.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -93,10 +94,7 @@ def read_tokens(path: Path, fixed: dict[str, None]) -> list[str]:
         raise ValueError(
             f"{path}: does not begin with the {len(fixed)} fixed tokens of its settings"
         )
-    seen: dict[str, int] = {}
-    for number, token in enumerate(tokens, 1):
-        first = seen.setdefault(token, number)
-        if not token or first != number:
-            what = f"{token!r} occurs twice, first in line {first}" if token else "empty"
-            raise ValueError(f"{path}, line {number}: {what}")
+    for token, times in Counter(tokens).items():
+        if not token or times > 1:
+            raise ValueError(f"{path}: {token!r} is empty, or occurs twice")
     return tokens

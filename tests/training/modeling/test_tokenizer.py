@@ -57,11 +57,10 @@ def test_more_entities_than_indices():
 # Nothing is lost
 
 
-SURROGATES = st.text(st.characters(codec=None, categories=["Cs", "Lo", "Nd", "Cc", "Po"]))
 FEW = st.text(st.sampled_from("我们昨天《》“”2024年月日的花<date_1>s/ 阿尔卑斯山脉%元"))
 
 
-@given(st.lists(st.text() | SURROGATES | FEW, max_size=5))
+@given(st.lists(st.text() | FEW, max_size=5))
 def test_round_trip_alone_and_in_a_batch(texts):
     batch = tokenizer(texts)
     for text, ids, table in zip(texts, batch["input_ids"], batch["entities"], strict=True):

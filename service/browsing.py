@@ -46,12 +46,9 @@ TYPES = {
 BINS = 20
 BATCH = 50_000
 """Rows to read at once."""
-MEMORY = "2GB"
-"""The most memory for DuckDB, which by default takes most of the machine's."""
 PIECE = 10_000
 """Rows to export at once: 60 MB if all sentences have the greatest length."""
 FORMATS = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
-PAGE, LONGEST_PAGE = 50, 1_000
 
 Result = TypeVar("Result")
 Row = dict[str, Any]
@@ -83,7 +80,8 @@ class Filter:
 
     def where(self) -> tuple[list[str], str, list[Any]]:
         """Returns (columns, SQL condition, its parameters)."""
-        columns, parts, values = [], ["true"], []
+        columns: list[str] = []
+        parts, values = ["true"], list[Any]()
         for name, value in vars(self).items():
             side, _, score = name.partition("_")
             if value is not None and name != "text":
@@ -113,7 +111,8 @@ class Pairs:
         self._folder = tempfile.TemporaryDirectory(prefix="gaixie-browse-")
         try:
             path = f"{self._folder.name}/pairs.duckdb"
-            self._database = duckdb.connect(path, config={"memory_limit": MEMORY})
+            # By default DuckDB takes most of the machine's memory.
+            self._database = duckdb.connect(path, config={"memory_limit": "2GB"})
             self.columns = self._fill(manifest, progress)
             self._database.execute(
                 "SET enable_external_access = false; SET lock_configuration = true"
@@ -143,16 +142,14 @@ class Pairs:
         for uri, above in files_of(self.folder, manifest):
             with opened(uri) as source:
                 file = pq.ParquetFile(source, page_checksum_verification=True)
-                names = [
-                    one for one in TYPES if one in file.schema_arrow.names and one not in above
-                ]
-                there |= (found := {*names, *above})
-                for missing in {*NEEDED} - found:
-                    raise ValueError(f"{uri}: no column {missing}")
-                values = [*map(_quoted, names), *"?" * len(above)]
+                names = [name for name in TYPES if name in {*file.schema_arrow.names} - {*above}]
+                values = {name: _quoted(name) for name in names} | dict.fromkeys(above, "?")
+                if missing := [name for name in NEEDED if name not in values]:
+                    raise ValueError(f"{uri}: no column {missing[0]}")
+                there |= {*values}
                 cast = ", ".join(
                     f"TRY_CAST({value} AS {TYPES[name]}) AS {_quoted(name)}"
-                    for name, value in zip([*names, *above], values, strict=True)
+                    for name, value in values.items()
                 )
                 for batch in file.iter_batches(BATCH, columns=names):
                     self._database.register("batch", pa.Table.from_batches([batch]))
@@ -291,7 +288,7 @@ class BrowsingPart(Part):
         wanted: Filtered,
         sort: Annotated[Score, Query(description="the score to sort by")] = "spscore",
         order: Annotated[Literal["asc", "desc"], Query(description="of the score")] = "desc",
-        limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="maximum rows")] = PAGE,
+        limit: Annotated[int, Query(ge=1, le=1_000, description="maximum rows")] = 50,
         after: Annotated[int, Query(ge=0, lt=2**31, description="next of the previous page")] = 0,
         seed: Annotated[int | None, Query(description="draws pairs, instead of sorting")] = None,
         changes: Annotated[bool, Query(description="add what changed in each pair")] = False,

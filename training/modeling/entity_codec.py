@@ -10,14 +10,7 @@ import json
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 
-from gaixie.training.modeling.vocabulary import (
-    BYTES,
-    LOCATION,
-    SPECIAL,
-    WORD,
-    TokenizerSettings,
-    kind_of,
-)
+from gaixie.training.modeling.vocabulary import BYTES, LOCATION, SPECIAL, WORD, TokenizerSettings
 from gaixie.udfs.text.code_points import from_strings
 from gaixie.udfs.text.entities import EntityFinder
 from gaixie.udfs.text.normalise import normalise
@@ -146,3 +139,9 @@ class EntityCodec:
             [text[start:end] for start, end in pairwise([0, *ends[first:last]])]
             for text, (first, last) in zip(texts, pairwise(offsets), strict=True)
         ]
+
+
+def kind_of(token: str) -> str:
+    """Returns the kind of an indexed token's entity; for any other token, text that is not a
+    kind."""
+    return token[1:-1].rpartition("_")[0] if token.startswith("<") else ""

@@ -52,12 +52,6 @@ class TokenizerSettings(Strict):
         return dict.fromkeys((*SPECIAL, *indexed, *BYTES))
 
 
-def kind_of(token: str) -> str:
-    """Returns the kind of an indexed token's entity; for any other token, text that is not a
-    kind."""
-    return token[1:-1].rpartition("_")[0] if token.startswith("<") else ""
-
-
 def segmenter_name() -> str:
     """Returns name and version of the segmenter that cuts the text between entities."""
     segmenter = load_segmenter("jieba")

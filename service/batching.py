@@ -71,7 +71,7 @@ class Batcher:
         self._open += 1
         try:
             async with asyncio.timeout(timeout):
-                results = []
+                results: list[Any] = []
                 for start in range(0, len(items), self.most):
                     results += await self._results(key, items[start : start + self.most])
                 return results

@@ -43,7 +43,7 @@ def render(template: Path, **values: Any) -> str:
     return environment.get_template(template.name).render(values)
 
 
-def license_head(name: str) -> dict[str, str]:
+def license_head(name: str) -> dict[str, Any]:
     """Returns the keys of a card's header that state a licence, given its name in any case."""
     name = name.lower()
     if name in HUB_LICENSES:

@@ -121,7 +121,7 @@ def kernel(runs, count, marked_a, marked_b, partner):
 
 @njit(cache=True, nogil=True)
 def _sift_down(heap, count, slot):
-    """Puts heap[place] below its smaller children."""
+    """Puts heap[slot] below its smaller children."""
     run = heap[slot]
     child = 2 * slot + 1
     while child < count:

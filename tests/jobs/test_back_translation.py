@@ -33,11 +33,10 @@ def test_back_translation(spark, translator, tmp_path):
 def test_parallel_whose_foreign_side_is_translated(spark, translator, tmp_path):
     again = "三楼有一间厨房着了火，火势很快蔓延开了。"
     rows = [(en, zh) for zh, en, _ in CORPUS] + [(CORPUS[0][1], again)]
-    for number, name in enumerate(("foreign", "human")):
-        texts = "\n".join(row[number] for row in rows)
-        (tmp_path / name).write_text(texts, "utf-8")
-    line = ["parallel", "--foreign", str(tmp_path / "foreign"), "--human", str(tmp_path / "human")]
-    line += ["--source-lang", "en", "--translator", str(translator)]
+    line = ["parallel", "--source-lang", "en", "--translator", str(translator)]
+    for side, texts in zip(("foreign", "human"), zip(*rows, strict=True), strict=True):
+        (tmp_path / side).write_text("\n".join(texts), "utf-8")
+        line += [f"--{side}", str(tmp_path / side)]
     assert main([*line, "--output", str(tmp_path / "p")]) == 0
     pairs, told = table(tmp_path / "p", "pairs"), manifest(tmp_path / "p")
     one = {(zh, made) for zh, _, made in CORPUS} | {(again, CORPUS[0][2])}

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from gaixie.jobs import release_dataset
 from gaixie.udfs.spscore import SPScore
 
 ROOT = Path(__file__).parents[2]
@@ -30,21 +31,13 @@ def demo(score, tmp_path_factory):
     """Returns the root of a run of the sample pairs, as make demo makes it."""
     root = tmp_path_factory.mktemp("demo")
     pairs = ["--input", ROOT / "examples/pairs.jsonl", "--origin-column", "origin"]
-    run = score(root, *pairs, run_id="demo")
-    assert run.code == 0, run.stderr
+    assert score(root, *pairs, run_id="demo").code == 0
     return root
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("score_in_pandas.py", ["tier:core", "spscore", "structure: "]),
-        ("score_in_duckdb.py", ["agreement", "72"]),
-    ],
-)
-def test_tables_in_memory(example, name, words):
-    printed = example(name)
-    assert all(word in printed for word in words)
+def test_tables_in_memory(example):
+    for name, word in (("score_in_pandas.py", "tier:core"), ("score_in_duckdb.py", "agreement")):
+        assert word in example(name)
 
 
 def test_own_metric(example):
@@ -69,8 +62,6 @@ def test_score_in_spark(spark, example):
 
 
 def test_read_a_release(demo, example, capsys):
-    from gaixie.jobs import release_dataset
-
     given = ["--root", str(demo), "--runs", "demo", "--version", "1.0", "--license", "CC-BY-4.0"]
     assert release_dataset.main(given) == 0
     capsys.readouterr()
@@ -80,9 +71,9 @@ def test_read_a_release(demo, example, capsys):
 
 
 WMT = """<dataset id="tiny"><collection id="news"><doc id="d1" origlang="en" domain="news">
-<src lang="en"><p><seg id="1">It rained.</seg><seg id="2">We stayed.</seg></p></src>
-<ref lang="zh" translator="A"><p><seg id="1">下雨了。</seg><seg id="2">我们留下了。</seg></p></ref>
-<hyp system="X" lang="zh"><p><seg id="1">天下雨了。</seg><seg id="2">我们没走。</seg></p></hyp>
+<src lang="en"><p><seg id="1">It rained.</seg></p></src>
+<ref lang="zh" translator="A"><p><seg id="1">下雨了。</seg></p></ref>
+<hyp system="X" lang="zh"><p><seg id="1">天下雨了。</seg></p></hyp>
 </doc></collection></dataset>"""
 
 
@@ -97,11 +88,9 @@ def test_translations_of_wmt(example, tmp_path, monkeypatch):
     (tmp_path / "tiny/raw/tiny.xml").write_text(WMT, "utf-8")
     monkeypatch.setitem(DATASETS, "tiny", tiny)
     table = tmp_path / "wmt.parquet"
-    assert "2 sentences, 4 translations" in example("wmt_translations.py", table, "tiny")
-    assert pq.read_table(table).to_pylist() == [
-        {"source_en": "It rained.", "translations_zh": ["下雨了。", "天下雨了。"]},
-        {"source_en": "We stayed.", "translations_zh": ["我们留下了。", "我们没走。"]},
-    ]
+    assert "1 sentences, 2 translations" in example("wmt_translations.py", table, "tiny")
+    expected = {"source_en": "It rained.", "translations_zh": ["下雨了。", "天下雨了。"]}
+    assert pq.read_table(table).to_pylist() == [expected]
 
 
 @pytest.mark.long

@@ -13,8 +13,6 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -51,22 +49,6 @@ class Server:
     def stop(self) -> None:
         self.process.kill()
         self.process.communicate()
-
-
-@contextmanager
-def serving(folder: Path) -> Iterator[Callable[..., Server]]:
-    """Yields a function that starts a server with a script; all servers stop with the block."""
-    started: list[Server] = []
-
-    def start(script: dict[str, list[str]] | None = None) -> Server:
-        started.append(Server(folder, script))
-        return started[-1]
-
-    try:
-        yield start
-    finally:
-        for server in started:
-            server.stop()
 
 
 class Handler(BaseHTTPRequestHandler):

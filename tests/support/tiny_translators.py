@@ -15,7 +15,7 @@ CORPUS = (
 """(Chinese, English, the same in other Chinese words); Chinese has at least 15 characters."""
 
 
-def make_tokenizer(texts: Sequence[str], languages: Sequence[str] = ()) -> Any:
+def make_tokenizer(texts: Sequence[str], languages: Sequence[str]) -> Any:
     """Returns a fast byte-pair tokenizer; without languages it ends texts itself, like Marian's."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
@@ -28,27 +28,18 @@ def make_tokenizer(texts: Sequence[str], languages: Sequence[str] = ()) -> Any:
     tokenizer.train_from_iterator(texts, trainer)
     if not languages:
         tokenizer.post_processor = processors.TemplateProcessing("$A </s>", None, [("</s>", 2)])
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token="<s>",
-        pad_token="<pad>",
-        eos_token="</s>",
-        unk_token="<unk>",
-        additional_special_tokens=special[4:],
-        model_max_length=64,
-    )
+    names = zip(("bos_token", "pad_token", "eos_token", "unk_token"), special, strict=False)
+    given = {"additional_special_tokens": special[4:], "model_max_length": 64}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **dict(names), **given)
 
 
 def save_translator(
-    folder: Path,
-    examples: Sequence[tuple[str, str, str, str]],
-    kind: str = "m2m_100",
-    languages: Sequence[str] = ("zh", "en"),
+    folder: Path, examples: Sequence[tuple[str, str, str, str]], kind: str = "m2m_100"
 ) -> Path:
     """Trains a model until it knows the examples by heart.
 
-    examples: (language, text, language, text). kind: m2m_100, marian or bart; only m2m_100 uses the
-    languages.
+    examples: (language, text, language, text). kind: m2m_100, marian or bart; only m2m_100 has
+    tokens for languages.
     """
     import torch
     from tiny_models import bart_sizes
@@ -57,32 +48,22 @@ def save_translator(
     torch.manual_seed(1)
     texts = [text for _, a, _, b in examples for text in (a, b)]
     told = kind == "m2m_100"
-    tokenizer = make_tokenizer(texts, languages if told else ())
-    config = AutoConfig.for_model(
-        kind,
-        **bart_sizes(64, 64, heads=4),
-        dropout=0.0,
-        init_std=0.1,
-        vocab_size=len(tokenizer),
-        pad_token_id=1,
-        eos_token_id=2,
-        bos_token_id=0,
-        decoder_start_token_id=1 if kind == "marian" else 2,
-        forced_eos_token_id=None,
-        forced_bos_token_id=None,
-    )
+    tokenizer = make_tokenizer(texts, ("zh", "en") if told else ())
+    ids = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "forced_eos_token_id": None}
+    ids["decoder_start_token_id"] = 1 if kind == "marian" else 2
+    sizes = bart_sizes(64, 64, heads=4) | {"vocab_size": len(tokenizer)}
+    config = AutoConfig.for_model(kind, **sizes, **ids, dropout=0.0, init_std=0.1)
     model = AutoModelForSeq2SeqLM.from_config(config).train()
 
-    def encode(language: str, text: str) -> torch.Tensor:
-        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-        first = [tokenizer.convert_tokens_to_ids(f"__{language}__")] if told else []
-        return torch.tensor([*first, *ids, 2])
-
-    def padded(rows: Sequence[torch.Tensor], filler: int) -> torch.Tensor:
+    def encoded(column: int, filler: int) -> torch.Tensor:
+        rows = []
+        for example in examples:
+            tokens = tokenizer(example[column + 1], add_special_tokens=False)["input_ids"]
+            first = tokenizer.convert_tokens_to_ids([f"__{example[column]}__"] * told)
+            rows.append(torch.tensor([*first, *tokens, 2]))
         return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=filler)
 
-    sources = padded([encode(language, text) for language, text, _, _ in examples], 1)
-    labels = padded([encode(language, text) for _, _, language, text in examples], -100)
+    sources, labels = encoded(0, 1), encoded(2, -100)
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
     for _ in range(800):
         loss = model(input_ids=sources, attention_mask=sources != 1, labels=labels).loss

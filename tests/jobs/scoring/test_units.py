@@ -22,16 +22,16 @@ def source(kind: str, *sizes: int, row_groups: int = 1) -> InputFiles:
     return InputFiles(given, kind, files, [], [], StructType(), pieces, {}, False)
 
 
-@pytest.mark.parametrize(
-    ("kind", "size", "row_groups", "spans"),
-    [
-        ("parquet", 2_500_000, 5, [(0, 2), (2, 3), (3, 5)]),
-        ("parquet", 2_500_000, 2, [(0, 1), (1, 2)]),
-        ("parquet", 2_500_000, 1, [None]),
-        ("jsonl", 2_500_000, 1, [None]),
-        ("jsonl", 2 * PART_BYTES, 1, [(0, PART_BYTES), (PART_BYTES, 2 * PART_BYTES)]),
-    ],
-)
+SPANS = [
+    ("parquet", 2_500_000, 5, [(0, 2), (2, 3), (3, 5)]),
+    ("parquet", 2_500_000, 2, [(0, 1), (1, 2)]),
+    ("parquet", 2_500_000, 1, [None]),
+    ("jsonl", 2_500_000, 1, [None]),
+    ("jsonl", 2 * PART_BYTES, 1, [(0, PART_BYTES), (PART_BYTES, 2 * PART_BYTES)]),
+]
+
+
+@pytest.mark.parametrize(("kind", "size", "row_groups", "spans"), SPANS)
 def test_spans_of_one_file(kind, size, row_groups, spans):
     found = divide([source(kind, size, row_groups=row_groups)], 1)
     assert [unit.span for unit in found] == spans

@@ -6,7 +6,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from built_pairs import manifest, table
-from pyspark.sql import SparkSession
 
 from gaixie.jobs.build_pairs import main
 from gaixie.jobs.pairs.clusters import method
@@ -49,34 +48,37 @@ def clusters(output: Path) -> set[frozenset[str]]:
     return {frozenset(texts) for _, texts in rows.groupby("cluster")["text"]}
 
 
-@pytest.fixture(scope="module")
-def month() -> pd.DataFrame:
+def test_a_month_whose_job_is_killed(spark, tmp_path, monkeypatch):
+    """Clusters and counts must be right, whatever the order and the partitions, after a resume."""
+
+    def killed(*_):
+        raise RuntimeError("killed")
+
     texts = [text for texts in SETS for text in texts]
     texts += [ALONE, NEAR, SETS[1][0] + " ", "太短了。", None]
-    return pd.DataFrame({"text": texts})
-
-
-@pytest.fixture(scope="module")
-def first(spark, month, tmp_path_factory) -> Path:
-    return run(month, tmp_path_factory.mktemp("first") / "out")
-
-
-def test_sentences_that_say_the_same(first, month):
-    told = manifest(first)
-    assert clusters(first) == {frozenset(texts) for texts in SETS}
-    assert told.quarantine == {
-        **{"alone": 1, "near_duplicate": 1, "null": 1, "repeated": 1, "too_short": 1}
-    }
-    assert (told.read, told.used, told.groups) == (len(month), 9, 3)
-    pairs = table(first, "pairs").replace(NEAR, SETS[0][0])
-    assert set(pairs["source"]) | set(pairs["paraphrase"]) == {t for texts in SETS for t in texts}
-    assert set(pairs["origin"]) == {"human"}
-    assert set(pairs["model"]) == {"core"}
-    assert pairs["version"][0].startswith("SPScore-zh|")
-    assert json.loads(pairs["parameters"][0])["min_share"] == 0.5
-    ids = table(first, "clusters").set_index("id")["cluster"].dropna()
-    assert set(ids) == set(pairs["group"]) <= set(ids.index)
-    left = table(first, "quarantine").set_index("reason")["source"]
+    month = pd.DataFrame({"text": texts}).sample(frac=1, random_state=1)
+    given = ("--max-pairs", "1")
+    monkeypatch.setattr(method, "set_shuffle_partitions", lambda *_: None)
+    spark.conf.set("spark.sql.shuffle.partitions", "3")
+    with monkeypatch.context() as patch:
+        patch.setattr(method, "reduce", killed)
+        with pytest.raises(RuntimeError, match="killed"):
+            run(month, tmp_path / "p", *given)
+    assert any((tmp_path / "p/_work/linked").iterdir())
+    output = run(tmp_path / "p.parquet", tmp_path / "p", *given, "--resume")
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    assert not (output / "_work").exists()
+    told, rows = manifest(output), table(output, "clusters").set_index("id")
+    assert clusters(output) == {frozenset(texts) for texts in SETS}
+    reasons = dict.fromkeys(("alone", "near_duplicate", "null", "repeated", "too_short"), 1)
+    assert told.quarantine == reasons | {"over_limit": 3}
+    assert (told.read, told.used, told.groups, told.pairs) == (len(month), 6, 3, 3)
+    pairs = table(output, "pairs")
+    row = pairs.iloc[0]
+    assert (row.origin, row.model, row.version[:11]) == ("human", "core", "SPScore-zh|")
+    assert json.loads(row.parameters)["min_share"] == 0.5
+    assert set(rows["cluster"].dropna()) == set(pairs["group"])
+    left = table(output, "quarantine").set_index("reason")["source"]
     assert left["alone"] == ALONE
     assert left["near_duplicate"] in (NEAR, SETS[0][0])
     assert set(told.files) == {"pairs", "quarantine", "clusters"}
@@ -111,27 +113,6 @@ def test_a_new_month_joins(spark, tmp_path):
     assert (told.read, told.used) == (6, 4)
     with pytest.raises(UserError, match=r"its keys are .*topic.day"):
         run(pd.DataFrame(february, columns=names), tmp_path / "q", "--clusters", str(after))
-
-
-def test_order_partitions_and_a_killed_process_change_nothing(first, month, tmp_path, monkeypatch):
-    def killed(*_):
-        raise RuntimeError("killed")
-
-    spark = SparkSession.getActiveSession()
-    spark.conf.set("spark.sql.shuffle.partitions", "5")
-    monkeypatch.setattr(method, "set_shuffle_partitions", lambda *_: None)
-    given = ("--max-pairs", "1")
-    with monkeypatch.context() as patch:
-        patch.setattr(method, "reduce", killed)
-        with pytest.raises(RuntimeError, match="killed"):
-            run(month.sample(frac=1, random_state=1), tmp_path / "p", *given)
-    assert any((tmp_path / "p/_work/linked").iterdir())
-    output = run(tmp_path / "p.parquet", tmp_path / "p", *given, "--resume")
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
-    pd.testing.assert_frame_equal(table(output, "clusters"), table(first, "clusters"))
-    told = manifest(output)
-    assert (told.pairs, told.quarantine["over_limit"], told.used) == (3, 3, 6)
-    assert not (output / "_work").exists()
 
 
 def test_a_sentence_has_so_many_keys(spark, monkeypatch):

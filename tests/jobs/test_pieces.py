@@ -37,26 +37,21 @@ class Swapped(BackTranslation):
             yield Candidate("refused", text, None)
 
 
-@pytest.fixture
-def build(spark, examples, tmp_path, monkeypatch):
-    """Returns a function that builds pairs with Swapped, about four sentences per piece."""
+def test_a_killed_building_goes_on_with_the_pieces_that_are_missing(
+    spark, examples, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setitem(METHODS, "back-translation", Swapped)
     texts = [*dict.fromkeys(examples["source"][:40])]
     more = [texts[0] + " ", "太短了。", "Latin letters only, no Han.", None]
     pd.DataFrame({"text": [*texts, *more]}).to_parquet(tmp_path / "zh.parquet")
     (tmp_path / "model").mkdir()
 
-    def call(*given: str) -> int:
+    def build(*given: str) -> int:
         line = ["back-translation", "--input", str(tmp_path / "zh.parquet")]
         line += ["--output", str(tmp_path / "p"), "--model", str(tmp_path / "model")]
         line += ["--model-version", "1", "--piece-sentences", "4"]
         return main([*line, *given])
 
-    return call
-
-
-def test_a_killed_building_goes_on_with_the_pieces_that_are_missing(build, tmp_path, capsys):
-    texts = pd.read_parquet(tmp_path / "zh.parquet")["text"][:-4]
     (tmp_path / "model/broken").write_text(texts[17][:12], "utf-8")
     with pytest.raises(Exception, match="broken"):
         build()

@@ -1,6 +1,6 @@
 """Makes a small published run of three stages, a tokenizer, and settings that train in seconds."""
 
-from itertools import islice, product
+from itertools import chain, islice, product
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +18,32 @@ TIMES = [("早上", "清晨"), ("下午", "午后"), ("晚上", "夜里"), ("周
 PEOPLE = [("老师", "教员"), ("孩子", "小朋友"), ("医生", "大夫"), ("爸爸", "父亲")]
 PLACES = [("学校", "校园"), ("公园", "花园"), ("医院", "诊所"), ("商店", "铺子")]
 DEEDS = [("看书", "读书"), ("散步", "走一走"), ("唱歌", "唱几首歌"), ("休息", "歇一会儿")]
-WORDS = sorted(
-    {word for words in (TIMES, PEOPLE, PLACES, DEEDS) for pair in words for word in pair}
-)
+WORDS = sorted({*chain(*TIMES, *PEOPLE, *PLACES, *DEEDS)})
 
 
-def pairs(stage: int, count: int) -> list[tuple[str, str]]:
-    """Returns pairs with distinct sources; later stages have longer and more different pairs."""
+SENTENCES = {
+    1: (
+        "{year}年{time[0]}，{who[0]}在{where[0]}里{deed[0]}。",
+        "{year}年{time[0]}，{who[0]}在{where[0]}里{deed[1]}。",
+    ),
+    2: (
+        "{who[0]}在{year}年的{time[0]}去{where[0]}里{deed[0]}，大家都很高兴。",
+        "{who[1]}在{year}年的{time[1]}去{where[0]}里{deed[1]}，大家都很高兴。",
+    ),
+    3: (
+        "因为天气好，{who[0]}说{year}年{time[0]}要到{where[0]}里{deed[0]}，我们也一起去。",
+        "{where[1]}里会很热闹：天气好，{who[1]}说{year}年{time[1]}去那里{deed[1]}，我们同去。",
+    ),
+}
+"""By stage: a pair. Later stages have longer and more different pairs."""
+
+
+def pairs(stage: int, count: int) -> list[tuple[str, ...]]:
+    """Returns pairs with distinct sources."""
     found = []
-    for year, (time, who, where, deed) in product(
-        range(2001, 2121), product(TIMES, PEOPLE, PLACES, DEEDS)
-    ):
-        if stage == 1:
-            source = f"{year}年{time[0]}，{who[0]}在{where[0]}里{deed[0]}。"
-            target = f"{year}年{time[0]}，{who[0]}在{where[0]}里{deed[1]}。"
-        elif stage == 2:
-            source = f"{who[0]}在{year}年的{time[0]}去{where[0]}里{deed[0]}，大家都很高兴。"
-            target = f"{who[1]}在{year}年的{time[1]}去{where[0]}里{deed[1]}，大家都很高兴。"
-        else:
-            source = (
-                f"因为天气好，{who[0]}说{year}年{time[0]}要到{where[0]}里{deed[0]}，我们也一起去。"
-            )
-            target = f"{where[1]}里会很热闹：天气好，{who[1]}说{year}年{time[1]}去那里{deed[1]}，我们同去。"
-        found.append((source, target))
+    for year, *words in product(range(2001, 2121), TIMES, PEOPLE, PLACES, DEEDS):
+        given = dict(zip(("time", "who", "where", "deed"), words, strict=True))
+        found.append(tuple(text.format(year=year, **given) for text in SENTENCES[stage]))
     step = (len(found) - 6_000) // count | 1  # odd, so every part of the sentence changes
     return [*islice(found[::step], count)]
 
@@ -63,12 +66,7 @@ def write_run(
 
 def write_tokenizer(folder: Path) -> str:
     """Writes a tokenizer with a few hundred tokens: the sentences' words, characters, and bytes."""
-    rest = {
-        character
-        for stage in (1, 2, 3)
-        for pair in pairs(stage, 400)
-        for character in "".join(pair)
-    }
+    rest = {*"".join(chain(*(chain(*pairs(stage, 400)) for stage in SENTENCES)))}
     words = [*WORDS, *sorted(rest - set("".join(WORDS)) - set("0123456789，。："))]
     tokenizer = EntityAlignedTokenizer.from_words(
         words, load_settings(ROOT / "conf/entities.yaml"), indices=2

@@ -1,11 +1,13 @@
 """Makes whole manifests for tests that need only some of their keys."""
 
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import MANIFEST, ReleaseManifest, RunManifest
 
 RUN = {
@@ -17,43 +19,25 @@ RUN = {
     "settings": {"segmenter": "jieba"},
     "limit": None,
     "inputs": [],
-    "rows": {},
-    "stages": {},
-    "quarantine": {},
-    "cuts": {},
-    "min_meaning": {},
-    "quantiles": {},
-    "seconds": {},
-    "files": {},
 }
+RUN |= {key: {} for key in ("rows", "stages", "quarantine", "cuts", "quantiles", "seconds")}
+RUN["files"] = {}
 
-
-RELEASE = {
+RELEASE = {key: RUN[key] for key in ("created", "gaixie", "spark", "signature")} | {
     "version": "1.0",
     "name": "gaixie-1.0",
     "title": "Pairs",
     "license": "MIT",
-    "created": "2025-01-01T00:00:00.000000+00:00",
-    "gaixie": "0.1.0",
-    "spark": "4.1.2",
-    "signature": RUN["signature"],
     "build": "build-0",
-    "settings": {
-        "stages": [1, 2, 3],
-        "split": {"train": 1.0},
-        "seed": 13,
-        "shards_mb": 128,
-        "shards": None,
-        "keep_columns": [],
-    },
+    "settings": {"stages": [1, 2, 3], "split": {"train": 1.0}, "seed": 13, "shards_mb": 128},
     "runs": [],
-    "columns": {},
-    "rows": {},
-    "counts": {},
-    "quantiles": {},
-    "judgements": {},
     "files": [],
 }
+RELEASE["settings"] |= {"shards": None, "keep_columns": []}
+RELEASE |= {key: {} for key in ("columns", "rows", "counts", "quantiles", "judgements")}
+
+
+UNSCORED = {"quarantined": 0, "duplicates": 0}
 
 
 def run_manifest(**changes: Any) -> RunManifest:
@@ -66,21 +50,17 @@ def release_manifest(**changes: Any) -> ReleaseManifest:
 
 def write_scored(folder: Path, tables: dict[tuple[str, int], pa.Table], **options: Any) -> str:
     """Publishes a run with one file per origin and stage. Returns its URI."""
-    files = []
+    files, stages = [], defaultdict(dict)
     for (origin, stage), table in tables.items():
-        files.append(folder / f"scored/origin={origin}/stage={stage}/part-00000.parquet")
-        files[-1].parent.mkdir(parents=True)
-        pq.write_table(table, files[-1], **options)
-    return write_manifest(folder, files)
-
-
-def write_manifest(folder: Path, files: list[Path]) -> str:
-    """Publishes a run of these scored files. Returns its URI."""
-    folder.mkdir(parents=True, exist_ok=True)
-    scored = [
-        {"path": file.relative_to(folder).as_posix(), "bytes": file.stat().st_size}
-        for file in files
-    ]
-    manifest = run_manifest(run_id=folder.name, files={"scored": scored})
+        path = f"scored/origin={origin}/stage={stage}/part-00000.parquet"
+        (folder / path).parent.mkdir(parents=True)
+        pq.write_table(table, folder / path, **options)
+        digest = storage.sha256(str(folder / path))
+        files.append({"path": path, "bytes": (folder / path).stat().st_size, "sha256": digest})
+        stages[origin][stage] = len(table)
+    sums = {origin: sum(counts.values()) for origin, counts in stages.items()}
+    rows = {origin: {"read": n, "scored": n} | UNSCORED for origin, n in sums.items()}
+    given = {"files": {"scored": files}, "stages": stages, "rows": rows}
+    manifest = run_manifest(run_id=folder.name, **given)
     (folder / MANIFEST).write_text(manifest.to_json(), "utf-8")
     return str(folder)

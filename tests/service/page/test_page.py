@@ -249,8 +249,8 @@ def test_the_keyboard_and_back(open_page):
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
 def test_everybody_can_use_it(open_page, examples, width, scheme):
-    """axe must find no fault in any part, nothing may be wider than the window, a whole row must fit
-    into it, and the theme must be the system's."""
+    """axe must find no fault in any part, nothing may be wider than the window, a whole row must
+    fit into it, and the theme must be the system's."""
     few = int(100 * sorted(examples["spscore"].to_pylist())[-5]) / 100  # axe is slow with many rows
     window = {"width": width, "height": 844}
     page = open_page(f"/#run?min_spscore={few}", color_scheme=scheme, viewport=window)

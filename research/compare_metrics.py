@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from gaixie.research.comparison.compare import compare
-from gaixie.research.comparison.datasets import Config, DataSet, read_data_set
+from gaixie.research.comparison.datasets import Config, read_data_set
 from gaixie.research.comparison.scores import score
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.metrics import load_metric
@@ -41,19 +41,16 @@ def run(args: argparse.Namespace) -> None:
     config = _config(args)
     for spec in {spec for specs in config.metrics.values() for spec in specs}:
         load_metric(spec, model=config.encoder, vectors=config.word_vectors)
-    tables = {
-        data_set.name: read_data_set(data_set, args.data, _limit(data_set, args, config))
-        for data_set in config.data_sets
-    }
-    for name, table in tables.items():
-        added = int(table["added"].sum())
-        more = f", {added:,} of them sources added as their own candidates" if added else ""
-        print(f"{name}: {len(table):,} pairs{more}, {table['source'].nunique():,} sources")
+    tables = []
+    for one in config.data_sets:
+        limits = (args.limit, one.limit, config.limit)
+        limit = next(limit for limit in limits if limit is not None)
+        tables.append(read_data_set(one, args.data, limit))
     data_sets = []
-    for data_set in config.data_sets:
-        scored = score(data_set, tables[data_set.name], config, args.data)
+    for data_set, table in zip(config.data_sets, tables, strict=True):
+        scored = score(data_set, table, config, args.data)
         data_sets += compare(data_set, scored, config)
-    settings = config.model_dump(include={"samples", "tune", "stretch"})
+    settings = config.model_dump(include={"samples", "tune"})
     result: dict[str, Any] = settings | {"data_sets": data_sets}
     args.output.mkdir(parents=True, exist_ok=True)
     write_json(args.output / "comparison.json", result)
@@ -79,13 +76,6 @@ def _config(args: argparse.Namespace) -> Config:
                 raise ValueError(f"--sets {name}: {args.config} has {', '.join(known)}")
         changes["data_sets"] = [known[name] for name in args.sets.split(",")]
     return config.model_copy(update=changes)
-
-
-def _limit(data_set: DataSet, args: argparse.Namespace, config: Config) -> int:
-    """Returns the command line's limit, else the set's own, else that of all sets."""
-    if args.limit is not None:
-        return args.limit
-    return config.limit if data_set.limit is None else data_set.limit
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

@@ -1,17 +1,10 @@
 """Makes a character language model, by which SPScore-zh judges fluency.
 
-examples:
-  # a column of a table: .parquet, .jsonl, .csv, .tsv; or .txt with one sentence per line
-  python research/make_language_model.py --input corpus.parquet:text --output models/language-model
-
-  # two tables; one translation of each list; without the rated sentences
-  python research/make_language_model.py --input corpus.parquet \\
-      --input translations.parquet:translations_zh --per-group 1 --exclude rated.jsonl \\
+  python research/make_language_model.py --input corpus.parquet:text \\
+      --input translations.parquet:translations_zh --exclude rated.jsonl \\
       --source "news corpus, CC BY 4.0" --output models/language-model
 
-  # a smaller model
-  python research/make_language_model.py --input corpus.parquet --order 4 --max-mb 8 --output small
-
+An input is a column of a .parquet, .jsonl, .csv or .tsv; of a list of sentences one is drawn.
 The model is interpolated modified Kneser-Ney (research/fitting/kneser_ney.py), pruned and packed to
 a given size. Sentences are normalised as everywhere in this project, and each counts once. Do not
 train on rated sentences, or the model finds them more fluent than they are: --exclude leaves them
@@ -20,7 +13,7 @@ out, with every sentence that shares 10 consecutive characters with one. Writes
     OUTPUT/language_model.json                           settings, counts, sources, digest
     OUTPUT/{characters,unigrams,slots,scales}.npy        see udfs/meaning/language_model_kernel.py
 
-The same sentences in the same order, with the same settings and versions, give the same bytes.
+The same sentences in the same order, with the same versions, give the same bytes.
 """
 
 from __future__ import annotations
@@ -32,6 +25,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +33,7 @@ import numpy as np
 from gaixie.research.fitting import kneser_ney
 from gaixie.research.fitting.sentences import add_places, read_groups
 from gaixie.research.ratings.tables import read_table
-from gaixie.udfs.command_line import make_parser, positive, run_command, say
+from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.meaning.array_folder import write_arrays
 from gaixie.udfs.meaning.bucket import WAYS
 from gaixie.udfs.meaning.language_model import FORMAT, MANIFEST, VERSION, digest
@@ -48,7 +42,14 @@ from gaixie.udfs.storage.model_folder import check_output, publish, scratch_besi
 from gaixie.udfs.text.code_points import CodePoints, from_strings
 from gaixie.udfs.text.normalise import NORMALISATION, normalise
 
-ORDERS = range(2, 7)
+ORDER = 5
+"""The longest n-gram."""
+LEAST = [2, 1, 2, 2, 2]
+"""Rarer n-grams are left out, by order."""
+MOST_BYTES = 16_000_000
+"""Of all files together."""
+PER_GROUP, SEED = 1, 0
+"""Sentences drawn of each list."""
 OVERLAP = 10
 """A sentence that shares this many consecutive characters with an excluded one is left out."""
 LAST_CODE = 0x20000
@@ -65,18 +66,20 @@ def run(options: argparse.Namespace) -> None:
     """Reads the sentences, makes the model, and saves it."""
     started = time.monotonic()
     output = check_output(options.output, MANIFEST, options.overwrite)
-    groups = [read_groups(*given) for given in options.input]
-    texts, found = gather(groups, Excluded(options.exclude), options.per_group, options.seed)
+    texts, found = gather(
+        chain.from_iterable(read_groups(*given) for given in options.input),
+        Excluded(options.exclude),
+    )
     if not texts:
         given = ", ".join(str(file) for file, _ in options.input)
         raise ValueError(f"{given}: no sentences, expected at least one")
-    tables, counts = make_tables(from_strings(texts), options)
+    tables, counts = make_tables(from_strings(texts))
     manifest = describe(options, counts | {"sentences": found}, tables)
     with scratch_beside(output) as building:
         write_arrays(building / MANIFEST, tables._asdict(), manifest)
         publish(building, output)
     print(
-        f"{options.output}: order {options.order}, {sum(counts['kept']):,} n-grams from"
+        f"{options.output}: order {ORDER}, {sum(counts['kept']):,} n-grams from"
         f" {len(texts):,} sentences, {sum(a.nbytes for a in tables) / 1e6:.1f} MB"
         f" ({time.monotonic() - started:.0f} s)"
     )
@@ -86,26 +89,11 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = make_parser("make_language_model", __doc__)
     add = parser.add_argument
     add_places(parser)
-    per_group = "of each list, N sentences drawn by chance; default: all"
-    add("--per-group", type=positive, metavar="N", help=per_group)
     excluded = "columns source and paraphrase: sentences not to train on, nor on lists with one"
     add("--exclude", type=Path, metavar="FILE", help=excluded)
-    add("--order", type=int, choices=ORDERS, default=5, help="longest n-gram; default: 5")
-    least = "rarer n-grams are left out, by order, the last for all above; default: 2,1,2"
-    add("--least", type=_counts, default=(2, 1, 2), metavar="N,N,...", help=least)
-    size = "size of all files, in millions of bytes; default: 16"
-    add("--max-mb", type=positive, default=16, metavar="MB", help=size)
     source = "name and licence of a source, for the description; may be repeated"
     add("--source", action="append", default=[], metavar="TEXT", help=source)
-    add("--seed", type=int, default=0, help="of what is drawn from lists; default: 0")
-    options = parser.parse_args(argv)
-    last = options.least[-1]
-    options.least = [*options.least, *[last] * options.order][: options.order]
-    return options
-
-
-def _counts(text: str) -> tuple[int, ...]:
-    return tuple(map(positive, text.split(",")))
+    return parser.parse_args(argv)
 
 
 # Reading
@@ -128,24 +116,21 @@ class Excluded:
         return (text[k : k + OVERLAP] for k in range(len(text) - OVERLAP + 1))
 
 
-def gather(
-    tables: Iterable[Iterable[list[str]]], excluded: Excluded, per_group: int | None, seed: int = 0
-) -> tuple[list[str], dict[str, int]]:
+def gather(groups: Iterable[list[str]], excluded: Excluded) -> tuple[list[str], dict[str, int]]:
     """Returns the normalised sentences to train on, distinct and not empty, and counts."""
-    chance = random.Random(seed)
+    chance = random.Random(SEED)
     texts: dict[str, None] = {}
     read = left_out = taken = 0
-    for groups in tables:
-        for group in groups:
-            group = [text for text in map(normalise, group) if text]
-            read += len(group)
-            if any(text in excluded for text in group):
-                left_out += len(group)
-                continue
-            if per_group and len(group) > per_group:
-                group = chance.sample(group, per_group)
-            taken += len(group)
-            texts.update(dict.fromkeys(group))
+    for group in groups:
+        group = [text for text in map(normalise, group) if text]
+        read += len(group)
+        if any(text in excluded for text in group):
+            left_out += len(group)
+            continue
+        if len(group) > PER_GROUP:
+            group = chance.sample(group, PER_GROUP)
+        taken += len(group)
+        texts.update(dict.fromkeys(group))
     counts = {"read": read, "trained_on": len(texts)}
     return [*texts], counts | {"repeated": taken - len(texts), "excluded": left_out}
 
@@ -153,20 +138,20 @@ def gather(
 # Making
 
 
-def make_tables(text: CodePoints, options: argparse.Namespace) -> tuple[Tables, dict]:
+def make_tables(text: CodePoints) -> tuple[Tables, dict]:
     """Returns the packed model of the sentences, and counts for its description.
 
     Raises ValueError if no character is frequent enough.
     """
-    characters, size = number_characters(text, options.least[0])
+    characters, size = number_characters(text, LEAST[0])
     stream = as_stream(text, characters)
     say(f"counting n-grams of {len(stream):,} characters")
-    grams = kneser_ney.count_grams(stream, options.order, size)
+    grams = kneser_ney.count_grams(stream, ORDER, size)
     shares = kneser_ney.estimate_shares(grams)
     say("pruning")
     small = characters.nbytes + size * 8 + 16_384  # including headers, scales and description
-    most = int(options.max_mb * 1e6 - small) // (4 * WAYS)
-    kept, buckets = kneser_ney.choose(grams, shares, options.least, most)
+    most = (MOST_BYTES - small) // (4 * WAYS)
+    kept, buckets = kneser_ney.choose(grams, shares, LEAST, most)
     model = kneser_ney.interpolate(grams, shares, kept)
     say("packing")
     tables = Tables(characters, **kneser_ney.pack(grams, model, kept, buckets))
@@ -187,7 +172,7 @@ def number_characters(text: CodePoints, least: int) -> tuple[np.ndarray, int]:
     counts = np.bincount(text.values[text.values < LAST_CODE])
     codes = np.flatnonzero(counts >= least)
     if not len(codes):
-        raise ValueError(f"no character occurs {least} times; lower --least")
+        raise ValueError(f"no character occurs {least} times")
     codes = codes[np.argsort(-counts[codes], kind="stable")][: 0xFFFF - FIRST_CHARACTER]
     characters = np.full(codes.max() + 1, UNKNOWN, np.uint16)
     characters[codes] = np.arange(len(codes)) + FIRST_CHARACTER
@@ -207,22 +192,18 @@ def as_stream(text: CodePoints, characters: np.ndarray) -> np.ndarray:
     return stream
 
 
-def describe(
-    options: argparse.Namespace,
-    counts: dict,
-    tables: Tables,
-) -> dict:
+def describe(options: argparse.Namespace, counts: dict, tables: Tables) -> dict:
     """Returns the content of language_model.json; it names files without their folders."""
     return {
         "format": FORMAT,
         "version": VERSION,
         "normalisation": NORMALISATION,
         "digest": digest(*tables),
-        "order": options.order,
-        "least": options.least,
+        "order": ORDER,
+        "least": LEAST,
         "inputs": [f"{file.name}:{column}" for file, column in options.input],
-        "per_group": options.per_group,
-        "seed": options.seed,
+        "per_group": PER_GROUP,
+        "seed": SEED,
         "sources": options.source,
         **counts,
         "bytes": {name: int(array.nbytes) for name, array in tables._asdict().items()},

@@ -75,8 +75,6 @@ PACKAGES = {
         "pair_encoder": {"ratings"},
         "fitting": {"pair_encoder", "ratings"},
         "comparison": {"fitting", "ratings"},
-        "generators": {"comparison", "ratings"},
-        "identification": {"comparison", "ratings"},
     },
 }
 PACKAGES["udfs"] = {package: {*FLOORS[:number]} for number, package in enumerate(FLOORS)}

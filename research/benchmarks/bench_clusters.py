@@ -1,7 +1,7 @@
 """Measures the speed and memory of build_pairs cluster without keys, by MinHash.
 
     python research/benchmarks/bench_clusters.py --data FOLDER          1 and 4 million sentences
-    python research/benchmarks/bench_clusters.py --data FOLDER --sentences 17000000 --cores 2
+    python research/benchmarks/bench_clusters.py --data FOLDER --sentences 17000000
 
 The sentences are real ones (zh_sentences.parquet) with some words replaced by others of the corpus:
 more than half in most sentences, a tenth in a few, so that there are near duplicates and
@@ -17,6 +17,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +25,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import rjieba
 
-from gaixie.research.benchmarks.common import ROOT, parser, show, watch
+from gaixie.research.benchmarks.common import ROOT, show, watch
+from gaixie.udfs.command_line import make_parser
 from gaixie.udfs.storage import storage
 
 SENTENCES = "zh_sentences.parquet"
@@ -55,32 +57,27 @@ def grow(data: Path, output: Path, count: int, seed: int = 7) -> None:
         pq.write_table(table, output / f"{number:05d}.parquet", compression="zstd")
 
 
-def run(sentences: Path, output: Path, count: int, cores: int, options: list[str]) -> dict:
+def run(sentences: Path, output: Path, count: int) -> dict[str, Any]:
     """Returns sentences per second, seconds by step, and peak memory of Java and Python in MB."""
     line = [sys.executable, "jobs/build_pairs.py", "cluster", "--input", str(sentences)]
-    master = {"PYSPARK_SUBMIT_ARGS": f"--master local[{cores}] pyspark-shell"}
-    environment = os.environ | master | {"OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
     log = output.with_suffix(".log")
     with log.open("w") as file:
         given = {"stdout": file, "stderr": subprocess.STDOUT, "env": environment}
-        found = watch([*line, "--output", str(output), *options], **given)
+        found = watch([*line, "--output", str(output)], **given)
     steps = re.findall(r"([a-z ]+): done in ([\d.]+) s", log.read_text("utf-8"))
     seconds = {name: float(value) for name, value in steps}
     return {"sentences_per_s": count / found["wall_s"], **found, "seconds": seconds}
 
 
 if __name__ == "__main__":
-    options = parser(__doc__)
+    options = make_parser("bench_clusters.py", __doc__)
     options.add_argument("--data", type=Path, required=True, help=f"folder of {SENTENCES}")
-    options.add_argument("--work", type=Path, default=ROOT / "out/bench-clusters")
     options.add_argument("--sentences", type=int, nargs="+", default=[1_000_000, 4_000_000])
-    options.add_argument("--cores", type=int, default=2)
-    options.add_argument("--set", action="append", default=[], help="a setting of the job")
-    args = options.parse_args()
-    settings = [word for setting in args.set for word in ("--set", setting)]
+    args, work = options.parse_args(), ROOT / "out/bench-clusters"
     for count in args.sentences:
-        grown, output = args.work / f"input-{count}", args.work / f"output-{count}"
+        grown, output = work / f"input-{count}", work / f"output-{count}"
         for folder in (grown, output):
             storage.delete(str(folder))
         grow(args.data, grown, count)
-        show(run(grown, output, count, args.cores, settings), f"{count:,} sentences")
+        show(run(grown, output, count), f"{count:,} sentences")

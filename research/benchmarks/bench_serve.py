@@ -1,8 +1,6 @@
-"""Measures the service: pairs per second at full load, latencies at full and at half load, and
-latencies for a person who types, or who sends a hundred pairs with and without reasons.
+"""Measures the service: pairs per second at full load, latencies at full and at half load.
 
 python research/benchmarks/bench_serve.py --data DATA --workers 2 --pairs 100
-python research/benchmarks/bench_serve.py --data DATA --url http://127.0.0.1:8000    a running one
 
 Client and service share the cores and talk over loopback.
 """
@@ -18,34 +16,24 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from http.client import HTTPConnection
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import numpy as np
 
-from gaixie.research.benchmarks.common import ROOT, parser, show, translations
+from gaixie.research.benchmarks.common import ROOT, show, translations
+from gaixie.udfs.command_line import make_parser
 
 
-def request(pairs: list[list[str]], **options: bool) -> bytes:
-    """Returns the body of a request POST /v1/score."""
-    rows = [{"source": a[:1000], "paraphrase": b[:1000]} for a, b in pairs]
-    return json.dumps({"pairs": rows, **options}).encode()
-
-
-def requests(texts: list[list[str]], pairs: int, count: int, **options: bool) -> list[bytes]:
-    """Returns ``count`` requests with ``pairs`` pairs each."""
-    places = ([(k * pairs + i) % len(texts) for i in range(pairs)] for k in range(count))
-    return [request([texts[place] for place in own], **options) for own in places]
-
-
-def typed(texts: list[list[str]], count: int) -> list[bytes]:
-    """Returns the page's requests, after every character, while paraphrases are typed."""
-    steps = ([a, b[:end]] for a, b in texts for end in range(2, len(b) + 1))
-    return [request([own], explain=True, changes=True) for own in islice(steps, count)]
+def requests(texts: list[list[str]], pairs: int, count: int) -> list[bytes]:
+    """Returns the bodies of ``count`` requests POST /v1/score with ``pairs`` pairs each."""
+    rows = cycle({"source": a[:1000], "paraphrase": b[:1000]} for a, b in texts)
+    return [json.dumps({"pairs": [*islice(rows, pairs)]}).encode() for _ in range(count)]
 
 
 def ask(url: str, own: list[tuple[float, bytes]], latencies: list[float]) -> None:
@@ -102,33 +90,22 @@ def service(*given: str) -> Iterator[str]:
         server.wait()
 
 
-def bench_serve(args: argparse.Namespace) -> dict[str, float | dict[str, float]]:
-    """Returns pairs and requests per second, and latencies in milliseconds.
-
-    For typing and for a hundred pairs, each request waits for the answer to the one before.
-    """
+def bench_serve(args: argparse.Namespace) -> dict[str, Any]:
+    """Returns pairs and requests per second, and latencies in milliseconds."""
     texts = [row[:2] for row in translations(args.data) if len(row) > 1]
     bodies = requests(texts, args.pairs, args.requests)
-    for_people = {
-        "typing": typed(texts, 500),
-        "100_pairs": requests(texts, 100, 50),
-        "100_pairs_explained": requests(texts, 100, 50, explain=True),
-    }
-    options = ("--tier", args.tier, "--workers", str(args.workers))
-    with nullcontext(args.url) if args.url else service(*options) as url:
+    with service("--tier", args.tier, "--workers", str(args.workers)) as url:
         load(url, bodies[: len(bodies) // 4], args.connections)  # warm-up
         rate, full = load(url, bodies, args.connections)
         _, half = load(url, bodies, args.connections, rate / 2)
-        people = {name: load(url, own, 1)[1] for name, own in for_people.items()}
     rates = {"pairs_per_second": rate * args.pairs, "requests_per_second": rate}
-    return rates | {"full_load": full, "half_load": half, **people}
+    return rates | {"full_load": full, "half_load": half}
 
 
 if __name__ == "__main__":
-    options = parser(__doc__)
+    options = make_parser("bench_serve.py", __doc__)
     add = options.add_argument
     add("--data", type=Path, default=Path("../shared/data"), metavar="FOLDER")
-    add("--url", help="by default a service of its own")
     add("--tier", default="core")
     add("--workers", type=int, default=2)
     add("--connections", type=int, default=16)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import time
@@ -19,12 +18,6 @@ ROOT = Path(__file__).resolve().parents[2]
 TRANSLATIONS = "wmt_en_zh_translations.parquet"
 
 sys.path.append(str(ROOT / "tests/support"))  # for its servers and manifests
-
-
-def parser(doc: str | None) -> argparse.ArgumentParser:
-    """Returns a parser whose help shows a script's docstring unchanged."""
-    kind = argparse.RawDescriptionHelpFormatter
-    return argparse.ArgumentParser(description=doc, formatter_class=kind)
 
 
 def best_rate(rows: int, work: Callable[[], Any], repeats: int = 5) -> float:

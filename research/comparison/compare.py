@@ -15,9 +15,9 @@ has no subsets.
 
 Decided here: each pair of candidates counts in both orders, (j, k) and (k, j), because neither is
 first. Pearson's r of the differences a and b is then Σ ab / √(Σ a² · Σ b²), and a metric that
-prefers the wrong candidate is penalised. The setting ``stretch`` stretches similarity so that its
-first percentile is 0 and its last 1: with an encoder whose cosines all lie between 0.8 and 0.95, no
-two candidates would be 0.15 apart.
+prefers the wrong candidate is penalised. Similarity is stretched so that its first percentile is 0
+and its last 1: with an encoder whose cosines all lie between 0.8 and 0.95, no two candidates would
+be 0.15 apart.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import stats
-from sklearn.metrics import average_precision_score, roc_auc_score
+from sklearn.metrics import roc_auc_score
 
 from gaixie.research.comparison.datasets import Config, DataSet
 from gaixie.research.comparison.scores import Scores, is_cross_fitted, pairs_of
-from gaixie.udfs.metrics.bootstrap import Estimate, drawn_rows, estimate_of
+from gaixie.udfs.metrics.bootstrap import drawn_rows, estimate_of
 from gaixie.udfs.metrics.edit_distance import EditDistance
 
 SIMILARITY = "similarity"
@@ -55,13 +55,8 @@ def pearson(x: np.ndarray, y: np.ndarray) -> float:
 STATISTICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "pearson": pearson,
     "spearman": lambda x, y: pearson(stats.rankdata(x), stats.rankdata(y)),
-    "kendall": lambda x, y: stats.kendalltau(x, y).statistic,
-    "auc": lambda x, y: roc_auc_score(y, x),
-    "average_precision": lambda x, y: average_precision_score(y, x),
+    "auc": lambda x, y: roc_auc_score(y, x),  # for human scores that are labels, 0 or 1
 }
-CORRELATIONS = ("pearson", "spearman", "kendall")
-CURVES = ("auc", "average_precision")
-"""Statistics for human scores that are labels, 0 or 1."""
 
 
 def draw(groups: np.ndarray, samples: int = 1_000) -> list[np.ndarray]:
@@ -69,27 +64,21 @@ def draw(groups: np.ndarray, samples: int = 1_000) -> list[np.ndarray]:
     return [np.arange(len(groups)), *drawn_rows(groups, samples)]
 
 
-def statistics_of(
-    scores: np.ndarray,
-    human: np.ndarray,
-    drawn: Sequence[np.ndarray],
-    names: Sequence[str] = CORRELATIONS,
-) -> dict[str, np.ndarray]:
-    """Returns each statistic on the sample and its resamples, shape (1 + samples,), by name.
+def statistic_of(
+    name: str, scores: np.ndarray, human: np.ndarray, drawn: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Returns one of STATISTICS on the sample and its resamples, shape (1 + samples,).
 
     An undefined value is NaN. scores: NaN where the metric has none; such rows are left out. human:
     shape (rows,), without NaN. drawn: from ``draw``.
     """
-    there = ~np.isnan(scores)
+    there, of = ~np.isnan(scores), STATISTICS[name]
     kept = [rows[there[rows]] for rows in drawn]
-
-    def values(of: Callable[[np.ndarray, np.ndarray], float]) -> np.ndarray:
-        found = (of(scores[rows], human[rows]) if len(rows) > 2 else np.nan for rows in kept)
-        return np.array([*found])
-
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # scipy warns if a side is constant
-        return {name: values(STATISTICS[name]) for name in names}
+        warnings.simplefilter("ignore")  # sklearn warns if all labels are the same
+        return np.array(
+            [of(scores[rows], human[rows]) if len(rows) > 2 else np.nan for rows in kept]
+        )
 
 
 def p_value(differences: np.ndarray) -> float:
@@ -118,7 +107,7 @@ def compare(data_set: DataSet, scored: Scores, config: Config) -> list[dict[str,
             for of, theirs in published.items()
             if of in values
         ]
-        results.append(found | {"attribution": attribution(data_set, scored, rows, config)})
+        results.append(found | {"attribution": attribution(data_set, scored, rows, config.samples)})
     return results
 
 
@@ -128,16 +117,16 @@ def _compare_rows(
     table = scored.table[rows]
     human = table["human"].to_numpy(float)
     drawn = draw(table["source"].to_numpy(object), config.samples)
-    kinds = CURVES if data_set.labels else CORRELATIONS
-    main = "auc" if data_set.labels else "spearman"
+    kinds = ("auc",) if data_set.labels else ("pearson", "spearman")
     samples = {
-        name: statistics_of(scores[rows], human, drawn, kinds)
+        name: {kind: statistic_of(kind, scores[rows], human, drawn) for kind in kinds}
         for name, scores in scored.scores.items()
     }
     turned = {}  # reversed for a metric whose lower scores are better
     for name, values in samples.items():
-        worse = 1 - values[main] if data_set.labels else -values[main]
-        turned[name] = values[main] if scored.metrics[name].higher_is_better else worse
+        main = values[kinds[-1]]
+        worse = 1 - main if data_set.labels else -main
+        turned[name] = main if scored.metrics[name].higher_is_better else worse
     # Undefined values come last.
     order = sorted(turned, key=lambda name: np.nan_to_num(turned[name][0], nan=-2), reverse=True)
     metrics: list[dict[str, Any]] = []
@@ -149,7 +138,7 @@ def _compare_rows(
             "title": scored.titles[name] + (" ×" if is_cross_fitted(data_set, metric) else ""),
             "higher_is_better": metric.higher_is_better,
             "with_reference": metric.needs_reference or references,
-            **{key: estimate_of(values) for key, values in samples[name].items()},
+            **{kind: estimate_of(values) for kind, values in samples[name].items()},
             "p": p_value((turned[order[0]] - turned[name])[1:]) if metrics else float("nan"),
             "rows": int((~np.isnan(scored.scores[name][rows])).sum()),
         }
@@ -158,7 +147,7 @@ def _compare_rows(
         "rows": len(table),
         "sources": int(table["source"].nunique()),
         "added": int(table["added"].sum()),
-        "statistic": main,
+        "statistic": kinds[-1],
         "statistics": kinds,
         "metrics": metrics,
         "note": data_set.note,
@@ -168,19 +157,19 @@ def _compare_rows(
 
 
 def attribution(
-    data_set: DataSet, scored: Scores, rows: np.ndarray, config: Config
+    data_set: DataSet, scored: Scores, rows: np.ndarray, samples: int
 ) -> dict[str, Any] | None:
     """Returns the subsets, or None if the set allows none. rows: those reported, bool."""
     table = scored.table[rows].reset_index(drop=True)
     scores = {name: values[rows] for name, values in scored.scores.items()}
     if SIMILARITY not in scores or data_set.labels or not table["source"].duplicated().any():
         return None
-    low, high = np.nanquantile(scores[SIMILARITY], [0.01, 0.99]) if config.stretch else (0, 1)
+    low, high = np.nanquantile(scores[SIMILARITY], [0.01, 0.99])
     if high <= low:
         return None
     divergence = EditDistance().sentence_scores(pairs_of(table))
     similarity = (scores[SIMILARITY] - low) / (high - low)
-    return subsets(divergence, similarity, table, scores, config.samples)
+    return subsets(divergence, similarity, table, scores, samples)
 
 
 def subsets(
@@ -190,10 +179,10 @@ def subsets(
     scores: dict[str, np.ndarray],
     samples: int = 0,
 ) -> dict[str, dict[str, Any]]:
-    """Returns S_sim, S_div and its parts: the number of pairs, and Estimates by metric.
+    """Returns S_sim and the parts of S_div: the number of pairs, and an Estimate by metric.
 
-    The Estimates are spearman and pearson between differences of the metric's scores and of human
-    scores; intervals by bootstrap over sources.
+    It is Pearson's r between differences of the metric's scores and of human scores; intervals by
+    bootstrap over sources.
     """
     groups = table.groupby("source", sort=False).indices
     pairs = [pair for rows in groups.values() for pair in combinations(rows, 2)]
@@ -208,16 +197,14 @@ def subsets(
     def differences(chosen: np.ndarray) -> dict[str, Any]:
         a, b = np.r_[first[chosen], other[chosen]], np.r_[other[chosen], first[chosen]]
         drawn = draw(source[a].astype(str), samples) if len(a) else [a]
-        found: dict[str, dict[str, Estimate]] = {"spearman": {}, "pearson": {}}
-        for name, of in scores.items():
-            kinds = statistics_of(of[a] - of[b], human[a] - human[b], drawn, [*found])
-            for kind, values in kinds.items():
-                found[kind][name] = estimate_of(values)
-        return {"pairs": int(chosen.sum()), **found}
+        found = {
+            name: estimate_of(statistic_of("pearson", of[a] - of[b], human[a] - human[b], drawn))
+            for name, of in scores.items()
+        }
+        return {"pairs": int(chosen.sum()), "pearson": found}
 
     return {
         "S_sim": differences(s_sim),
-        "S_div": differences(s_div),
         f"S_div1, d ≤ {SPLIT}": differences(s_div & near),
         f"S_div2, d > {SPLIT}": differences(s_div & ~near),
     }

@@ -60,7 +60,6 @@ class Config(Strict):
     metrics: dict[Literal["zh", "en"], list[str]]
     limit: int = Field(5000, ge=0)
     tune: float = Field(0.1, ge=0, lt=1)
-    stretch: bool = True
     samples: int = Field(1000, ge=1)
     data_sets: list[DataSet] = Field(min_length=1)
 
@@ -89,17 +88,19 @@ def read_data_set(data_set: DataSet, folder: Path, limit: int = 0) -> pd.DataFra
         strings_of(table[name], f"{path}: column {column!r}")
         if data_set.remove_spaces:
             table[name] = table[name].map(remove_spaces)
-    table["human"] = _human(rows[data_set.human], data_set, path)
-    table["added"] = False
-    table = _limited(table, limit)
-    return _extended(table) if data_set.extended else table
-
-
-def _human(column: pd.Series, data_set: DataSet, path: Path) -> np.ndarray:
     where = f"{path}: column {data_set.human!r}"
     if data_set.labels:
-        return numbers_of(column, where, "0 or 1", lambda x: (x == 0) | (x == 1))
-    return numbers_of(column, where, "a number", np.isfinite)
+        label = numbers_of(rows[data_set.human], where, "0 or 1", lambda x: (x == 0) | (x == 1))
+        table["human"] = label
+    else:
+        table["human"] = numbers_of(rows[data_set.human], where, "a number", np.isfinite)
+    table["added"] = False
+    table = _limited(table, limit)
+    if not data_set.extended:
+        return table
+    share = source_share(table["source"], "added")
+    own = table[share < ADDED_SHARE].drop_duplicates("source").assign(human=0.0, added=True)
+    return pd.concat([table, own.assign(paraphrase=own["source"])], ignore_index=True)
 
 
 def _limited(table: pd.DataFrame, limit: int) -> pd.DataFrame:
@@ -109,10 +110,3 @@ def _limited(table: pd.DataFrame, limit: int) -> pd.DataFrame:
     order = np.argsort(share, kind="stable")
     last = share[order[limit]]
     return table[share < last].reset_index(drop=True)
-
-
-def _extended(table: pd.DataFrame) -> pd.DataFrame:
-    share = source_share(table["source"], "added")
-    own = table[share < ADDED_SHARE].drop_duplicates("source").assign(human=0.0, added=True)
-    own = own.assign(paraphrase=own["source"])
-    return pd.concat([table, own], ignore_index=True)

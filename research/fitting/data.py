@@ -7,10 +7,10 @@ write such a function, and name it in ``recipe.read_material``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 from gaixie.research.fitting.negatives import KINDS, make_negatives
 from gaixie.research.pair_encoder import sets
 from gaixie.research.ratings import rated as ratings
-from gaixie.research.ratings.rated import RATINGS, ROOT, Rated, components, find
+from gaixie.research.ratings.rated import RATINGS, ROOT, Rated, components
 from gaixie.research.ratings.tables import (
     numbers_of,
     read_json_lines,
@@ -54,20 +54,6 @@ class Human(Strict):
     weight: float = Field(default=0.1, gt=0)
 
 
-class Known(Strict):
-    """Written groups and their counterparts, of which most were not rated."""
-
-    groups: str
-    broken: str
-    rewritten: str
-    """Free rewrites and their counterparts."""
-    own_groups: str
-    own_broken: str
-    """As groups and broken; some of them are kept for tier full."""
-    weight: float = Field(default=0.25, gt=0)
-    """Of all rated pairs'."""
-
-
 class Negatives(Strict):
     """Settings of the negatives."""
 
@@ -80,13 +66,6 @@ class Negatives(Strict):
     bounds: dict[str, Bounds] = Field(default={})
     """For each kind of negative the bounds of its ratings."""
 
-    @model_validator(mode="after")
-    def _known(self) -> Negatives:
-        for kind in self.bounds:
-            if kind not in KINDS:
-                raise ValueError(f"{kind}: expected a kind of negative: {', '.join(KINDS)}")
-        return self
-
 
 class Config(Strict):
     """conf/spscore.yaml; what each setting means stands there."""
@@ -98,7 +77,9 @@ class Config(Strict):
     """Whether the fit is repeated without each feature or family of features."""
     rated: Rated
     human: Human | None = None
-    known: Known | None = None
+    known: float | None = Field(default=None, gt=0)
+    """Weight of written groups and counterparts, of which most were not rated: of all rated
+    pairs'."""
     negatives: Negatives = Field(default_factory=Negatives)
     penalties: dict[str, float] = Field(default={})
     never_raise: dict[str, list[str]] = Field(default={})
@@ -109,12 +90,12 @@ class Config(Strict):
     """What a reader of the card has to know about how these settings were chosen."""
 
     @model_validator(mode="after")
-    def _columns(self) -> Config:
-        lower = [*self.penalties, *(name for names in self.never_raise.values() for name in names)]
-        higher = [name for names in self.never_lower.values() for name in names]
-        for tier, named in (("core", lower), ("full", higher)):
-            if unknown := [name for name in named if name not in TIERS[tier]]:
-                raise ValueError(f"{unknown[0]!r}: expected a column of the tier {tier}")
+    def _names(self) -> Config:
+        unknown = {*self.penalties, *chain(*self.never_raise.values())} - {*TIERS["core"]}
+        unknown |= {*chain(*self.never_lower.values())} - {*TIERS["full"]}
+        unknown |= self.negatives.bounds.keys() - {*KINDS}
+        if unknown:
+            raise ValueError(f"{min(unknown)!r}: no column of the tier, or kind of negative")
         return self
 
 
@@ -257,13 +238,10 @@ def known_rows(
     return Rows.of(table, targets, weight * len(rated) / max(len(table), 1), segmenter)
 
 
-def pairs_for_core(settings: Known, folder: Path) -> Iterator[Pair]:
+def pairs_for_core(folder: Path) -> Iterator[Pair]:
     """Of the groups that came with the data, and of the free rewrites; held-out ones stay out."""
-    broken = {row["group"]: row for row in read_json_lines(find(settings.broken, folder))}
-    for row in read_json_lines(find(settings.groups, folder)):
-        if row["group"] in broken and not sets.held_out(row["group"]):
-            yield from _of_group(row, broken[row["group"]])
-    for row in read_json_lines(find(settings.rewritten, folder)):
+    yield from _of_groups(folder, lambda group: not sets.held_out(group))
+    for row in read_json_lines(sets.HERE / sets.REWRITTEN[0]):
         if not sets.held_out(row["group"]):
             for text in row["same"]:
                 yield row["source"], text, "written_rewrite"
@@ -271,20 +249,20 @@ def pairs_for_core(settings: Known, folder: Path) -> Iterator[Pair]:
                 yield row["source"], text, f"written_rewrite_{kind}"
 
 
-def pairs_for_full(settings: Known) -> Iterator[Pair]:
+def pairs_for_full() -> Iterator[Pair]:
     """Of groups that the pair encoder has not learned from."""
-    broken = {row["group"]: row for row in read_json_lines(ROOT / settings.own_broken)}
-    for row in read_json_lines(ROOT / settings.own_groups):
-        if row["group"] in broken and sets.for_heads(row["group"]):
-            yield from _of_group(row, broken[row["group"]])
+    return _of_groups(sets.HERE, sets.for_heads)
 
 
-def _of_group(row: dict[str, Any], broken: dict[str, str]) -> Iterator[Pair]:
-    source, *others = row["texts"]
-    for number, text in enumerate(others, 1):
-        yield source, text, f"written_S{number}"
-    for kind in sets.KINDS:
-        yield source, broken[kind], f"written_{kind}"
+def _of_groups(folder: Path, wanted: Callable[[int], bool]) -> Iterator[Pair]:
+    broken = {row["group"]: row for row in read_json_lines(folder / sets.BROKEN)}
+    for row in read_json_lines(folder / sets.GROUPS):
+        if row["group"] in broken and wanted(row["group"]):
+            source, *others = row["texts"]
+            for number, text in enumerate(others, 1):
+                yield source, text, f"written_S{number}"
+            for kind in sets.KINDS:
+                yield source, broken[row["group"]][kind], f"written_{kind}"
 
 
 # Negatives

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.stats import pearsonr, rankdata
 from sklearn.metrics import roc_auc_score
 
 from gaixie.research.fitting.data import Rows
 from gaixie.research.fitting.negatives import NEEDS_READING
-from gaixie.research.pair_encoder.sets import KINDS, held_out
+from gaixie.research.pair_encoder.sets import KINDS, held_out, read_entailment
 from gaixie.research.ratings.tables import read_json_lines
 from gaixie.udfs.metrics.bootstrap import bootstrap_interval
 from gaixie.udfs.spscore import OUTPUTS, SPScore
@@ -160,19 +160,18 @@ def _mean(ratings: np.ndarray, groups: np.ndarray) -> dict[str, float]:
     return {"mean": float(ratings.mean()), "low": low, "high": high}
 
 
-def reliability(
-    scores: np.ndarray, rated: np.ndarray, origins: np.ndarray, bins: int = 10
-) -> pd.DataFrame:
-    """Mean score and mean rating, both 0 to 5, of tenths of each origin's pairs by score."""
-    parts = []
+def calibration(scores: np.ndarray, rated: np.ndarray, origins: np.ndarray) -> dict[str, float]:
+    """By origin: the mean distance between mean score and mean rating, both 0 to 5, of tenths of
+    its pairs by score."""
+    found = {}
     for origin in sorted(set(origins)):
         inside = np.flatnonzero(origins == origin)
         order = inside[np.argsort(scores[inside], kind="stable")]
-        for number, rows in enumerate(np.array_split(order, bins)):
-            if len(rows):
-                score, rating = 5 * float(scores[rows].mean()), 5 * float(rated[rows].mean())
-                parts.append((origin, number, len(rows), score, rating))
-    return pd.DataFrame(parts, columns=["origin", "bin", "pairs", "scored", "rated"])
+        tenths = [rows for rows in np.array_split(order, 10) if len(rows)]
+        found[origin] = fmean(
+            abs(5 * float(scores[rows].mean()) - 5 * float(rated[rows].mean())) for rows in tenths
+        )
+    return found
 
 
 def spearman(scores: np.ndarray, rated: np.ndarray) -> float:
@@ -227,9 +226,7 @@ def counterparts(model: SPScore, data: Path) -> list[dict[str, Any]]:
 def entailment(model: SPScore, path: Path) -> dict[str, float]:
     """AUC of ``meaning`` for entailment against contradiction (OCNLI, which nothing is fitted
     on)."""
-    names = ["premise", "hypothesis", "label"]
-    table = pd.read_csv(path, sep="\t", quoting=3, names=names, dtype=str)
-    table = table[table["label"].isin(["entailment", "contradiction"])]
+    table = read_entailment(path)
     judged = model.judge(table["premise"].tolist(), table["hypothesis"].tolist())
     auc = roc_auc_score(table["label"] == "entailment", judged["meaning"])
     return {"pairs": len(table), "auc": float(auc)}

@@ -125,8 +125,8 @@ def read_material(
     if config.human:
         others["human"], line = data.read_human(config.human, folder, rated, segmenter)
     if config.known:
-        pairs = data.pairs_for_core(config.known, folder)
-        others["known"] = data.known_rows(pairs, config.known.weight, rated, segmenter)
+        pairs = data.pairs_for_core(folder)
+        others["known"] = data.known_rows(pairs, config.known, rated, segmenter)
     return Material(
         rated,
         data.is_written(rated, config.rated),

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gaixie.research.fitting import evaluation
-from gaixie.research.fitting.data import Config, Known, Rows, known_rows, pairs_for_full
+from gaixie.research.fitting.data import Config, Rows, known_rows, pairs_for_full
 from gaixie.research.fitting.recipe import Material, cross_validate, fit, rows_to_fit, weighted
 from gaixie.research.ratings.rated import TRANSLATED
 from gaixie.udfs.command_line import say
@@ -138,11 +138,11 @@ def fit_full(
     fit_and_save(config, "full", material, segmenter, output, core_name, folder, READ)
 
 
-def _known(settings: Known, material: Material, core: Path, segmenter: Segmenter) -> Rows:
+def _known(weight: float, material: Material, core: Path, segmenter: Segmenter) -> Rows:
     """Written groups that neither the encoder nor tier core has learned from."""
     kinds = set(material.rated["kind"])
-    pairs = [pair for pair in pairs_for_full(settings) if pair[2] in kinds]
-    rows = known_rows(pairs, settings.weight, material.rated, segmenter)
+    pairs = [pair for pair in pairs_for_full() if pair[2] in kinds]
+    rows = known_rows(pairs, weight, material.rated, segmenter)
     sources = [normalise(source) for source, _, _ in pairs]
     paraphrases = [normalise(paraphrase) for _, paraphrase, _ in pairs]
     encoded = PairEncoder.load().predict(sources, paraphrases)
@@ -184,9 +184,7 @@ def measure(material: Material, outputs: np.ndarray) -> dict[str, Any]:
         inside = origins == origin
         number[inside] = stage(scores[inside], points, meaning[inside], least[origin])
     known = np.isin(origins, list(thresholds))
-    reliability = evaluation.reliability(scores, overall, origins)
-    distance = (reliability["scored"] - reliability["rated"]).abs()
-    figures = {
+    return {
         "correlations": evaluation.correlations(own, rows.targets, rows.groups, parts),
         "by_kind": evaluation.by_kind(own, rows.targets, rows.kinds),
         "adversaries": evaluation.adversaries(rows, own, material.negatives, negative),
@@ -199,9 +197,8 @@ def measure(material: Material, outputs: np.ndarray) -> dict[str, Any]:
             for origin in thresholds
         },
         "top": evaluation.top(scores, overall, rows.groups, ~material.written),
-        "calibration": distance.groupby(reliability["origin"]).mean().to_dict(),
+        "calibration": evaluation.calibration(scores, overall, origins),
     }
-    return figures
 
 
 def parts_of(material: Material) -> dict[str, np.ndarray]:

@@ -31,9 +31,6 @@ def read_groups(file: Path, column: str) -> Iterator[list[str]]:
 
     Raises OSError and ValueError, which name the file.
     """
-    if file.suffix == ".txt":
-        yield from ([line] if line else [] for line in file.read_text("utf-8").splitlines())
-        return
     for value in read_table(file, [column])[column]:
         if isinstance(value, str):
             yield [value] if value else []

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
-from gaixie.research.pair_encoder.sets import KINDS, OWN, Sets, human_test
+from gaixie.research.pair_encoder.sets import KINDS, OWN, Sets, human_test, read_entailment
 from gaixie.research.ratings.rated import RATINGS
 from gaixie.research.ratings.tables import read_json_lines
 from gaixie.udfs.meaning.pair_encoder import TASKS, PairEncoder
@@ -72,9 +71,7 @@ def _correlations(encoder: PairEncoder, sets: Sets, data: Path) -> dict[str, flo
     sides = [row["source"] for row in human], [row["candidate"] for row in human]
     scores = encoder.predict(*sides)[:, TASKS.index("human")]
     found["BQ-Para, Spearman"] = float(spearmanr(scores, [row["human"] for row in human])[0])
-    names = ["premise", "hypothesis", "label"]
-    table = pd.read_csv(data / "ocnli.train.tsv", sep="\t", quoting=3, names=names, dtype=str)
-    table = table[table["label"].isin(["entailment", "contradiction"])]
+    table = read_entailment(data / "ocnli.train.tsv")
     same = encoder.predict(table["premise"].tolist(), table["hypothesis"].tolist())
     auc = roc_auc_score(table["label"] == "entailment", same[:, TASKS.index("same")])
     return found | {"OCNLI, entailment against contradiction, AUC": float(auc)}

@@ -174,6 +174,13 @@ def grammar(data: Path) -> list[tuple[str, int]]:
     return [(text, right) for text, right in found if 8 <= len(text) <= 80]
 
 
+def read_entailment(path: Path) -> pd.DataFrame:
+    """Reads OCNLI's pairs that entail or contradict: columns premise, hypothesis, label."""
+    names = ["premise", "hypothesis", "label"]
+    table = pd.read_csv(path, sep="\t", quoting=3, names=names, dtype=str)
+    return table[table["label"].isin(["entailment", "contradiction"])]
+
+
 def _cells(path: Path, least: int) -> Sequence[list[str]]:
     lines = path.read_text("utf-8").split("\n")
     return [cells for cells in (line.split("\t") for line in lines) if len(cells) >= least]

@@ -8,8 +8,7 @@ from scipy import stats
 
 pytest.importorskip("torch", reason="the networks are of torch")
 
-from gaixie.research.evaluate_generators import main
-from gaixie.research.generators.evaluate import by_review, neighbours, paraphrase
+from gaixie.research.evaluate_generators import by_review, main, neighbours, paraphrase
 from gaixie.udfs.metrics.weem4pg import load_vectors
 
 WORDS = {
@@ -57,11 +56,9 @@ def test_by_review_as_in_table_3():
     test = np.arange(20, 60)
     [row] = by_review(scores, {("PG1", "CNN"): score[test] + noise[test]}, test, 50)
     assert (row["generator"], row["network"], row["metric"]) == ("PG1", "CNN", "weem4pg")
-    for kind, of in (("pearson", stats.pearsonr), ("spearman", stats.spearmanr)):
-        expected = of(score[test], score[test] + noise[test])
-        assert row[kind]["score"] == pytest.approx(expected.statistic)
-        assert row[kind]["p"] == pytest.approx(expected.pvalue)
-        assert row[kind]["low"] < row[kind]["score"] < row[kind]["high"]
+    expected = stats.spearmanr(score[test], score[test] + noise[test]).statistic
+    assert row["spearman"]["score"] == pytest.approx(expected)
+    assert row["spearman"]["low"] < expected < row["spearman"]["high"]
 
 
 def test_the_command(table, vectors, tmp_path):

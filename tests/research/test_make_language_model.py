@@ -167,7 +167,7 @@ def test_excluded_sentences_and_what_overlaps_with_them(tmp_path):
     excluded = Excluded(path)
     shared, part = "二三四五六七八九十甲", "一二三四五六七八九"
     groups = [[f"前{shared}后"], [f"前{part}后"], ["短 句"], ["短 句子"], ["好", shared]]
-    found, counts = gather([groups], excluded, None)
+    found, counts = gather(groups, excluded)
     assert found == [f"前{part}后", "短 句子"]
     assert (counts["read"], counts["excluded"]) == (6, 4)
 

@@ -21,7 +21,7 @@ def folder(tmp_path) -> Path:
 
 
 def run(folder: Path, *more: str) -> dict:
-    line = ["--data", str(folder), "--output", str(folder / "out"), "--samples", "20", *more]
+    line = ["--data", str(folder), "--output", str(folder / "out"), *more]
     assert main(line) == 0
     return json.loads((folder / "out/simplifications.json").read_text("utf-8"))
 

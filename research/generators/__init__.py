@@ -1,1 +1,0 @@
-"""Reviews, generators, classifiers and scores for evaluate_generators."""

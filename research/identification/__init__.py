@@ -1,1 +1,0 @@
-"""Labelled pairs, training, and thresholds for identify_paraphrases."""

@@ -19,9 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gaixie.research.comparison.compare import compare
+from gaixie.research.comparison.compare import compare, score
 from gaixie.research.comparison.datasets import Config, read_data_set
-from gaixie.research.comparison.scores import score
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.metrics import load_metric
 from gaixie.udfs.reports import render, write_json
@@ -57,9 +56,6 @@ def run(args: argparse.Namespace) -> None:
     signatures = sorted({s for compared in data_sets for s in compared["signatures"].values()})
     text = render(TEMPLATE, signatures=signatures, **result)
     (args.output / "comparison.md").write_text(text, "utf-8")
-    for compared in data_sets:
-        best, statistic = compared["metrics"][0], compared["statistic"]
-        print(f"{compared['name']}: best {best['title']}, {statistic} {best[statistic].score:.3f}")
     print(args.output / "comparison.md")
 
 

@@ -37,12 +37,10 @@ from gaixie.research.fitting import data
 from gaixie.research.ratings.rated import RATINGS, Rated, RatedTable
 from gaixie.research.ratings.tables import source_share
 from gaixie.udfs.command_line import make_parser, positive, run_command
-from gaixie.udfs.spscore import SHIPPED, SPScore
+from gaixie.udfs.spscore import SHIPPED, TIERS, SPScore
 from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.settings import load_settings
 from gaixie.udfs.text.segmenters import load_segmenter
-
-TIERS = ("paper", "core", "full")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -62,14 +60,9 @@ def run(arguments: argparse.Namespace, folder: Path, output: Path) -> None:
     rated = data.read_rated(config.rated, folder)
     groups = rated["group"].nunique()
     if groups < config.folds:
-        raise ValueError(
-            f"{config.rated.name}: {groups} groups, expected at least {config.folds} (one for each "
-            "fold; --folds sets their number)"
-        )
+        raise ValueError(f"{config.rated.name}: {groups} groups, fewer than --folds {config.folds}")
     print(f"{config.rated.name}: {len(rated):,} rated pairs in {groups:,} groups")
     rated, test = apart(rated, arguments.test)
-    if arguments.test:
-        print(f"{len(test):,} of them are tested on")
     # LightGBM, matplotlib and torch take seconds to import.
     from gaixie.research.fitting.recipe import read_material
     from gaixie.research.fitting.report import fit_and_save, fit_full
@@ -114,7 +107,6 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--input", help="a table of rated pairs")
     what.add_argument("--config", help="settings and sets, as in conf/spscore.yaml")
-    add("--scale", type=float, default=5, help="highest rating of --input (5)")
     score = "of --input: one expert score that all heads learn, instead of five ratings"
     add("--score", metavar="COLUMN", help=score)
     test = "share of the groups that no fit sees, tested on; fits to rated pairs alone"
@@ -145,7 +137,6 @@ def settings(arguments: argparse.Namespace) -> data.Config:
         config.rated = Rated(
             name=Path(arguments.input).name,
             tables=[RatedTable(path=str(Path(arguments.input).absolute()))],
-            scale=arguments.scale,
             score_column=arguments.score,
         )
     if arguments.test:  # a human score or a written group may share its source with a test pair

@@ -99,12 +99,11 @@ def train(args: argparse.Namespace) -> None:
     members = [fit(args.encoder, learned, seed, path) for seed, path in enumerate(folders)]
 
     def judged(by: Identifier | Ensemble) -> dict[str, Any]:
-        return report(
-            *(
-                (pairs, by.probabilities(pairs["source"].tolist(), pairs["paraphrase"].tolist()))
-                for pairs in (held_out, test)
-            )
+        sides = (
+            pairs[["source", "paraphrase"]].to_numpy().T.tolist() for pairs in (held_out, test)
         )
+        read = [by.probabilities(*side) for side in sides]
+        return report((held_out, read[0]), (test, read[1]))
 
     result = {
         "set": name,

@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
@@ -31,8 +30,7 @@ from pathlib import Path
 import numpy as np
 
 from gaixie.research.fitting import kneser_ney
-from gaixie.research.fitting.sentences import add_places, read_groups
-from gaixie.research.ratings.tables import read_table
+from gaixie.research.ratings.tables import add_places, read_groups, read_table
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.meaning.array_folder import write_arrays
 from gaixie.udfs.meaning.bucket import WAYS
@@ -64,15 +62,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(options: argparse.Namespace) -> None:
     """Reads the sentences, makes the model, and saves it."""
-    started = time.monotonic()
     output = check_output(options.output, MANIFEST, options.overwrite)
     texts, found = gather(
         chain.from_iterable(read_groups(*given) for given in options.input),
         Excluded(options.exclude),
     )
     if not texts:
-        given = ", ".join(str(file) for file, _ in options.input)
-        raise ValueError(f"{given}: no sentences, expected at least one")
+        raise ValueError(f"{options.input[0][0]}: no sentences, expected at least one")
     tables, counts = make_tables(from_strings(texts))
     manifest = describe(options, counts | {"sentences": found}, tables)
     with scratch_beside(output) as building:
@@ -81,7 +77,6 @@ def run(options: argparse.Namespace) -> None:
     print(
         f"{options.output}: order {ORDER}, {sum(counts['kept']):,} n-grams from"
         f" {len(texts):,} sentences, {sum(a.nbytes for a in tables) / 1e6:.1f} MB"
-        f" ({time.monotonic() - started:.0f} s)"
     )
 
 

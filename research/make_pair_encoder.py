@@ -48,8 +48,8 @@ def start(args: argparse.Namespace) -> None:
     """Writes the folder that a training starts from."""
     import pandas as pd
 
-    from gaixie.research.pair_encoder.pruning import prune
-    from gaixie.research.pair_encoder.versions import read_versions
+    from gaixie.research.pair_encoder.network import prune
+    from gaixie.research.pair_encoder.sets import read_versions
 
     texts = [text for _, versions in read_versions(args.data) for text in versions]
     texts += pd.read_parquet(args.data / "zh_text.parquet")["text"].tolist()
@@ -59,10 +59,10 @@ def start(args: argparse.Namespace) -> None:
 def draw(args: argparse.Namespace) -> None:
     """Draws examples into a file."""
     from gaixie.research.pair_encoder.examples import write_drawn
-    from gaixie.research.pair_encoder.versions import held_out, read_versions
+    from gaixie.research.pair_encoder.sets import foreign_test, read_versions
 
     say("looking for the good versions of each sentence: some minutes")
-    versions = [texts for key, texts in read_versions(args.data) if not held_out(key)]
+    versions = [texts for key, texts in read_versions(args.data) if not foreign_test(key)]
     sets = _sets(args.data, versions)
     for kind, number in write_drawn(sets, args.count, args.seed, args.output).most_common():
         print(f"{kind:15} {number:9,}")
@@ -70,21 +70,19 @@ def draw(args: argparse.Namespace) -> None:
 
 def train(args: argparse.Namespace) -> None:
     """Trains, and writes a folder to export."""
-    from gaixie.research.pair_encoder.tables import read_table
-
-    table = read_table(args.drawn, str(args.start))
-    say(f"{len(table.better):,} examples, {len(table.ids):,} tokens")
     import torch
 
+    from gaixie.research.pair_encoder import training
     from gaixie.research.pair_encoder.network import PairNetwork, save
-    from gaixie.research.pair_encoder.training import Run
-    from gaixie.research.pair_encoder.training import train as learn
 
+    table = training.read_table(args.drawn, str(args.start))
+    say(f"{len(table.better):,} examples, {len(table.ids):,} tokens")
     gpu = torch.cuda.is_available()
     say(f"on {torch.cuda.get_device_name() if gpu else 'the CPU'}")
     model = PairNetwork(args.start, "sdpa" if gpu else "eager", args.dropout)
-    run = Run(args.rate, args.batch, args.steps, args.seed)
-    trained, examples = learn(table, model, torch.device("cuda" if gpu else "cpu"), run)
+    device = torch.device("cuda" if gpu else "cpu")
+    settings = (args.rate, args.batch, args.steps, args.seed)
+    trained, examples = training.train(table, model, device, *settings)
     save(trained, args.start, args.output, examples)
 
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
@@ -29,7 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gaixie.research.fitting.sentences import add_places, read_groups
+from gaixie.research.ratings.tables import add_places, read_groups
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.meaning.vectors import MANIFEST, write_table
 from gaixie.udfs.storage.model_folder import check_output, publish, scratch_beside
@@ -53,7 +52,6 @@ def run(options: argparse.Namespace) -> None:
     """Counts and embeds the words, reduces the vectors, and writes the table."""
     from gaixie.udfs.metrics.encoder import Encoder
 
-    started = time.perf_counter()
     output = check_output(options.output, MANIFEST, options.overwrite)
     encoder = Encoder(options.encoder)
     counts: Counter[str] = Counter()
@@ -80,7 +78,7 @@ def run(options: argparse.Namespace) -> None:
             rarity=options.rarity,
         )
         publish(building, output)
-    print(f"{output}: {table.digest}, {time.perf_counter() - started:.0f} s")
+    print(f"{output}: {table.digest}")
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -65,20 +65,20 @@ def release(args: argparse.Namespace) -> None:
             counts[name][str(split)] = len(own)
     card = render(CARD, counts=counts, tables=TABLES, ratings=RATINGS)
     (args.output / "README.md").write_text(card, "utf-8")
-    for name, splits in counts.items():
-        print(f"{name}: " + ", ".join(f"{split} {count:,}" for split, count in splits.items()))
+    print(args.output)
 
 
 def read_tables(data: Path) -> dict[str, pd.DataFrame]:
     """Reads the tables, each with a column ``split``."""
     written = read_json_lines(data / GROUPS, OWN / GROUPS)
-    exchanged, rewritten = (
-        [
-            row | {"group": first + row["group"]}
-            for row in read_json_lines(*(OWN / name for name in names))
-        ]
-        for names, first in ((["exchanged.jsonl"], EXCHANGED), (REWRITTEN, FIRST_REWRITTEN))
-    )
+    exchanged = read_json_lines(OWN / "exchanged.jsonl")
+    rewritten = read_json_lines(*(OWN / name for name in REWRITTEN))
+    for row in exchanged:
+        row["group"] += EXCHANGED
+        row["kinds"] = ["roles"] * len(row["roles"]) + ["other"] * len(row["other"])
+        row["wrong"] = row["roles"] + row["other"]
+    for row in rewritten:
+        row["group"] += FIRST_REWRITTEN
     source = {row["group"]: row["texts"][0] for row in written}
     groups = [(row["group"], row["domain"], row["texts"]) for row in written]
     for domain, rows in (("exchanged", exchanged), ("rewritten", rewritten)):
@@ -90,19 +90,12 @@ def read_tables(data: Path) -> dict[str, pd.DataFrame]:
     ]
     counterparts += [
         (row["group"], kind, row["source"], text)
-        for row in exchanged
-        for kind, texts in (("roles", row["roles"]), ("other", row["other"]))
-        for text in texts
-    ]
-    counterparts += [
-        (row["group"], kind, row["source"], text)
-        for row in rewritten
+        for row in [*exchanged, *rewritten]
         for kind, text in zip(row["kinds"], row["wrong"], strict=True)
     ]
-    own = [
-        row | {"group": FIRST_REWRITTEN + row["number"]}
-        for row in read_json_lines(OWN / REWRITTEN_RATED)
-    ]
+    own = read_json_lines(OWN / REWRITTEN_RATED)
+    for row in own:
+        row["group"] = FIRST_REWRITTEN + row["number"]
     rated = pd.DataFrame(read_json_lines(data / "written_rated.jsonl") + own)
     premises = [
         (row["group"], kind, row["premise"], text)

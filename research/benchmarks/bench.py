@@ -27,12 +27,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import rjieba
 
-from gaixie.research.benchmarks.common import ROOT, best_rate, show, watch
-from gaixie.research.benchmarks.pairs import write_pairs
+from gaixie.research.benchmarks.common import ROOT, best_rate, show, watch, write_pairs
 from gaixie.udfs.command_line import make_parser
 from gaixie.udfs.features import extract_code_points
-from gaixie.udfs.meaning import extract, language_model, vectors
-from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import read_run
@@ -54,16 +51,13 @@ def bench_parts(pairs: Path) -> dict[str, Any]:
     source, paraphrase = sample(pairs)
     segmenter, metric = JiebaSegmenter(), SPScore.load()
     (a, _), (b, _) = normalise_column(source), normalise_column(paraphrase)
-    sides, tables = (a, b, segmenter.word_ends(a), segmenter.word_ends(b)), Resources.load()
+    sides = (a, b, segmenter.word_ends(a), segmenter.word_ends(b))
     features, texts, rows = metric.features(*sides), to_strings(a), len(source)
     parts = {
         "normalise": lambda: normalise_column(source),
         "segmenter": lambda: segmenter.word_ends(a),
         "core": lambda: metric.features(*sides),
         "eight_features": lambda: extract_code_points(*sides),
-        "surface_and_facts": lambda: extract.count(*sides),
-        "vectors": lambda: vectors.features(*sides, tables.vectors),
-        "language_model": lambda: language_model.features(a, b, tables.language_model),
         "prediction": lambda: metric.predict(features),
     }
     rates = {name: best_rate(rows, work) for name, work in parts.items()}

@@ -48,8 +48,6 @@ class DataSet(Strict):
     extended: bool = False
     published: dict[str, float] = Field(default={})
     published_extended: dict[str, float] = Field(default={})
-    note: str = ""
-    """Printed under the published figures."""
 
 
 class Config(Strict):

@@ -6,7 +6,7 @@ negatives made from them, and give plain numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -37,16 +37,15 @@ TOP = 0.64
 def correlations(
     outputs: np.ndarray,
     targets: np.ndarray,
-    groups: Sequence | np.ndarray,
+    groups: np.ndarray,
     parts: Mapping[str, np.ndarray],
 ) -> dict[str, dict[str, dict[str, float]]]:
     """By part (real, written) and output: Spearman and Pearson with 95 % intervals by group."""
-    of_rows = np.asarray(groups, object)
     return {
         part: {
             output: {
                 "pairs": int(rows.sum()),
-                **both_correlations(outputs[rows, k], targets[rows, k], of_rows[rows]),
+                **both_correlations(outputs[rows, k], targets[rows, k], groups[rows]),
             }
             for k, output in enumerate(OUTPUTS)
         }
@@ -124,12 +123,11 @@ def choose_thresholds(
 
 
 def stages(
-    stage: np.ndarray, targets: np.ndarray, groups: Sequence | np.ndarray, part: np.ndarray
+    stage: np.ndarray, targets: np.ndarray, groups: np.ndarray, part: np.ndarray
 ) -> list[dict[str, Any]]:
     """For each stage: pairs, share that lost meaning, mean ratings (0 to 5) with 95 % intervals by
     group."""
     table = []
-    of_rows = np.asarray(groups, object)
     for number in range(4):
         rows = (stage == number) & part
         row: dict[str, Any] = {"stage": number, "pairs": int(rows.sum())}
@@ -137,20 +135,20 @@ def stages(
             meaning = 5 * targets[rows, OUTPUTS.index("meaning")]
             row["meaning_lost"] = float((meaning < LOST).mean())
             for column, output in enumerate(OUTPUTS):
-                row[output] = _mean(5 * targets[rows, column], of_rows[rows])
+                row[output] = _mean(5 * targets[rows, column], groups[rows])
         table.append(row)
     return table
 
 
 def top(
-    scores: np.ndarray, rated: np.ndarray, groups: Sequence | np.ndarray, part: np.ndarray
+    scores: np.ndarray, rated: np.ndarray, groups: np.ndarray, part: np.ndarray
 ) -> dict[str, Any]:
     """Pairs of a part with a score of TOP or more, and their mean rating (0 to 5) as in
     ``stages``."""
     rows = (scores >= TOP) & part
     figures: dict[str, Any] = {"from": TOP, "pairs": int(rows.sum())}
     if rows.sum() > 1:
-        found = _mean(5 * rated[rows], np.asarray(groups, object)[rows])
+        found = _mean(5 * rated[rows], groups[rows])
         figures |= {"rated": found.pop("mean"), **found}
     return figures
 

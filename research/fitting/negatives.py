@@ -32,12 +32,7 @@ _CLAUSE = re.compile(r"[^,，。！？!?;；]+[,，。！？!?;；]*")
 
 
 def make_negatives(
-    source: str,
-    paraphrase: str,
-    other: str,
-    tag: Tag,
-    seed: int = 0,
-    kinds: Sequence[str] = (),
+    source: str, paraphrase: str, other: str, tag: Tag, seed: int = 0, kinds: Sequence[str] = ()
 ) -> dict[str, str]:
     """The negatives of one pair, by kind; a kind that does not apply is absent.
 
@@ -125,11 +120,9 @@ def insert_negation(words: Tagged, rng: random.Random) -> str:
     ]
     if not places:
         return ""
-    position = rng.choice(places)
-    return "".join(
-        (rng.choice(("不", "没有")) if k == position else "") + word
-        for k, (word, _) in enumerate(words)
-    )
+    texts, position = [word for word, _ in words], rng.choice(places)
+    texts[position] = rng.choice(("不", "没有")) + texts[position]
+    return "".join(texts)
 
 
 def swap_roles(words: Tagged, rng: random.Random) -> str:

@@ -67,18 +67,17 @@ def fit_and_save(
         material = material.without("known")
     say(f"{tier}: cross-validation in {config.folds} folds")
     outputs = cross_validate(material, tier, config, columns)
-    figures = measure(material, outputs)
+    nothing = dict.fromkeys(("ablation", "encoder", "counterparts", "entailment"))
+    figures = nothing | measure(material, outputs)
     for part, row in figures["correlations"].items():
         rhos = [f"{output} {row[output]['spearman']:.3f}" for output in OUTPUTS]
         say(f"  {part}: {', '.join(rhos)}")
     if config.ablation:
         say(f"{tier}: ablation")
         figures["ablation"] = ablate(material, tier, config, columns or TIERS[tier])
-    figures["encoder"] = None
     if tier == "full":  # how it was trained, and what it sees on pairs it never saw
-        figures["encoder"] = json.loads((SHIPPED_ENCODER / DESCRIPTION).read_text("utf-8"))[
-            "summary"
-        ]
+        described = json.loads((SHIPPED_ENCODER / DESCRIPTION).read_text("utf-8"))
+        figures["encoder"] = described["summary"]
     model = fit(
         weighted(material, tier, config)[rows_to_fit(material, config)],
         tier,
@@ -94,7 +93,6 @@ def fit_and_save(
     )
     if tier == "full":
         model.bind(core)
-    figures = {"ablation": None, "counterparts": None, "entailment": None} | figures
     if folder:
         say(f"{tier}: sets that nothing was fitted on")
         figures |= evaluation.unseen_figures(model, folder)
@@ -226,8 +224,6 @@ def ablate(
     else:
         left_out = {f"udfs/meaning/{family}.py": names for family, names in FAMILIES.items()}
         left_out["the eight features"] = TIERS["paper"]
-    if tier == "full":
-        left_out = {"the encoder": ENCODER_FEATURES, "tier core": CORE_OUTPUTS}
     rows, table, parts = material.rows, [], parts_of(material)
     fewer = config.model_copy(update={"seeds": 1})
     for label, names in {"nothing": (), **left_out}.items():
@@ -251,7 +247,6 @@ def describe(config: Config, material: Material, tier: str, signature: str) -> d
     if config.human and "human" in material.others:
         human = config.human.model_dump(include={"name", "licence"})
         human |= {"pairs": len(material.others["human"]), **material.human_line}
-    kinds = len(set(material.negatives.kinds.tolist()))
     return {
         "version": VERSION,
         "tier": tier,
@@ -262,7 +257,7 @@ def describe(config: Config, material: Material, tier: str, signature: str) -> d
         "note": config.note,
         "rated": rated,
         "human": human,
-        "negatives": {"pairs": len(material.negatives), "kinds": kinds},
+        "negatives": {"pairs": len(material.negatives), "kinds": len({*material.negatives.kinds})},
     }
 
 
@@ -270,9 +265,5 @@ def write_card(folder: Path, figures: dict[str, Any]) -> None:
     """card.md and evaluation.json, which hold the same figures."""
     text = json.dumps(figures, ensure_ascii=False, indent=1, default=float)
     (folder / "evaluation.json").write_text(text + "\n", encoding="utf-8")
-    card = render(TEMPLATE, percent=_percent, **figures)
+    card = render(TEMPLATE, percent=lambda x: "–" if x is None else f"{100 * x:.1f} %", **figures)
     (folder / "card.md").write_text(card, encoding="utf-8")
-
-
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.1f} %"

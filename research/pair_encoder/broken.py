@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import configparser
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 
@@ -54,13 +55,7 @@ class Breaker:
 
     def meaning(self, text: str) -> str | None:
         """Breaks the meaning in one of the ways below; None where none of four tries does."""
-        ways: list[Callable[[str], str | None]] = [
-            self.negation,
-            self.number,
-            self.name,
-            self.roles,
-            self.scope,
-        ]
+        ways = [self.negation, self.number, self.name, self.roles, self.scope]
         for _ in range(4):
             (way,) = self.random.choices(ways, [3, 1.5, 1, 3, 2])
             broken = way(text)
@@ -76,11 +71,8 @@ class Breaker:
                 single = 0.2 if section == "antonyms" and len(word) == 1 else 1
                 others = words(section).get(word, ())
                 choices += [(weight * single, start, word, other) for other in others]
-            if (
-                tag == "v"
-                and len(word) > 1
-                and text[max(0, start - 1) : start] not in tuple("不没未无")
-            ):
+            before = text[max(0, start - 1) : start]
+            if tag == "v" and len(word) > 1 and before not in tuple("不没未无"):
                 refused = self.random.choice(("没有", "不", "未", "并未", "拒绝"))
                 choices.append((0.5, start, word, refused + word))
         return self._change(text, choices)
@@ -100,9 +92,7 @@ class Breaker:
         for unit, others in words("units").items():
             for found in re.finditer(re.escape(unit), text):
                 before = text[: found.start()]
-                if unit[0] in "周星" or re.search(
-                    r"[\d一二三四五六七八九十百千万几数两半]$", before
-                ):
+                if unit[0] in "周星" or re.search(f"[\\d{DIGITS[1:]}十百千万几数两半]$", before):
                     choices.append((1, found.start(), unit, self.random.choice(others)))
         return self._change(text, choices)
 
@@ -176,18 +166,15 @@ class Breaker:
             elif drawn < 0.9 and len(cut[k]) > 1:
                 cut[k] = cut[k][1:] if self.random.random() < 0.5 else cut[k][:-1]
             else:
-                cut[k] = self.random.choice(
-                    rjieba.cut(self.random.choice(self.sentences)) or ["的"]
-                )
+                other = rjieba.cut(self.random.choice(self.sentences))
+                cut[k] = self.random.choice(other or ["的"])
         broken = "".join(cut)
         return broken if broken != text else None
 
     def in_both(self, one: str, other: str) -> tuple[str, str] | None:
         """Two sentences that say the same, changed alike: they still do, whatever it looks like."""
-        choices: list[tuple[str, str]] = []
-        for word, others in words("antonyms").items():
-            if len(word) > 1:
-                choices.append((word, self.random.choice(others)))
+        antonyms = words("antonyms").items()
+        choices = [(word, self.random.choice(own)) for word, own in antonyms if len(word) > 1]
         for number in re.findall(r"\d+", one):
             choices.append((number, str(self.random.randrange(1, 10 ** len(number)))))
         for _, word, tag in _placed(one):
@@ -209,8 +196,6 @@ class Breaker:
 
 def _placed(text: str) -> list[tuple[int, str, str]]:
     """(place, word, tag) of each word."""
-    found, place = [], 0
-    for word, tag in rjieba.tag(text):
-        found.append((place, word, tag))
-        place += len(word)
-    return found
+    tagged = rjieba.tag(text)
+    starts = accumulate((len(word) for word, _ in tagged), initial=0)
+    return [(start, word, tag) for start, (word, tag) in zip(starts, tagged, strict=False)]

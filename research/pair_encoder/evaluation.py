@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,39 +23,30 @@ def evaluate(encoder: PairEncoder, sets: Sets, data: Path) -> dict[str, float]:
     def judge(task: str, source: str, texts: Sequence[str]) -> np.ndarray:
         return encoder.predict([source] * len(texts), list(texts))[:, TASKS.index(task)]
 
-    def wins(task: str, source: str, good: Sequence[str], bad: Sequence[str]) -> np.ndarray:
-        return (judge(task, source, good)[:, None] > judge(task, source, bad)).ravel()
-
-    found: dict[str, float] = {}
-    for suffix, groups in (
-        ("", [row for row in sets.test_written if row["group"] < OWN]),
-        (", later", [row for row in sets.test_written if row["group"] >= OWN]),
-    ):
-        for kind in KINDS:
-            task = "fluent" if kind == "salad" else "same"
-            won = [
-                wins(task, row["texts"][0], row["texts"][2:5], [sets.broken[row["group"]][kind]])
-                for row in groups
-            ]
-            found[f"{kind}, a paraphrase wins{suffix}"] = float(np.mean(won))
-    won = [
-        judge("same", row["source"], row["same"]) > judge("same", row["source"], row["roles"])
-        for row in sets.test_exchanged
-    ]
-    found["exchanged participants, a paraphrase wins"] = float(np.mean(np.concatenate(won)))
-    for kind in KINDS[:-1]:
-        won = []
-        for row in sets.test_rewritten:
-            kinds = zip(row["wrong"], row["kinds"], strict=True)
-            if wrong := [text for text, name in kinds if name == kind]:
-                won.append(wins("same", row["source"], row["same"], wrong))
-        found[f"{kind}, a free rewrite wins"] = float(np.mean(np.concatenate(won)))
-    won = [
-        wins("same", row["premise"], row["entailed"], row["contradicted"])
-        for row in sets.test_premises
-    ]
-    found["premises, what follows wins"] = float(np.mean(np.concatenate(won)))
+    won: dict[str, list[np.ndarray]] = defaultdict(list)
+    for name, task, source, good, bad in _comparisons(sets):
+        wins = judge(task, source, good)[:, None] > judge(task, source, bad)
+        won[name].append(wins.ravel())
+    found = {name: float(np.mean(np.concatenate(wins))) for name, wins in won.items()}
     return found | _correlations(encoder, sets, data)
+
+
+def _comparisons(sets: Sets) -> Iterator[tuple[str, str, str, list[str], list[str]]]:
+    """Yields (figure, task, source, what should win, what should lose)."""
+    for row in sets.test_written:
+        (source, _, *good), later = row["texts"], ", later" if row["group"] >= OWN else ""
+        for kind in KINDS:
+            task, bad = "fluent" if kind == "salad" else "same", sets.broken[row["group"]][kind]
+            yield f"{kind}, a paraphrase wins{later}", task, source, good, [bad]
+    for row in sets.test_exchanged:
+        for good, bad in zip(row["same"], row["roles"], strict=True):
+            yield "exchanged participants, a paraphrase wins", "same", row["source"], [good], [bad]
+    for row in sets.test_rewritten:
+        for kind, bad in zip(row["kinds"], row["wrong"], strict=True):
+            yield f"{kind}, a free rewrite wins", "same", row["source"], row["same"], [bad]
+    for row in sets.test_premises:
+        sides = row["entailed"], row["contradicted"]
+        yield "premises, what follows wins", "same", row["premise"], *sides
 
 
 def _correlations(encoder: PairEncoder, sets: Sets, data: Path) -> dict[str, float]:

@@ -49,7 +49,10 @@ class Examples:
         rated = sets.rated[sets.rated["part"] == "encoder"]
         short = (rated["source"].str.len() <= LONGEST) & (rated["paraphrase"].str.len() <= LONGEST)
         rated = rated[short]
-        translated = rated["kind"] == TRANSLATED
+        rows, translated = (
+            rated[(rated["kind"] == TRANSLATED) == chosen].to_dict("records")
+            for chosen in (False, True)
+        )
         self.degrees = rated.groupby("kind")[list(RATINGS)].mean().T.to_dict()
         self.kinds: dict[str, tuple[float, Callable[[], Example]]] = {
             "versions": (0.14, self.of_versions),
@@ -58,11 +61,8 @@ class Examples:
             "rewritten": (0.12, partial(self.of_groups, sets.rewritten)),
             "premises": (0.06, self.of_premises),
             "copies": (0.02, self.of_copies),
-            "rated": (0.12, partial(self.of_rated, rated[~translated].to_dict("records"))),
-            "translated": (
-                0.18 * translated.any(),
-                partial(self.of_rated, rated[translated].to_dict("records")),
-            ),
+            "rated": (0.12, partial(self.of_rated, rows)),
+            "translated": (0.18 * bool(translated), partial(self.of_rated, translated)),
             "others": (0.06, self.of_others),
             "grammar": (0.03, self.of_grammar),
         }
@@ -108,11 +108,8 @@ class Examples:
         one, other = random.sample(group["texts"], 2)
         if counterparts is None or drawn > 0.92:
             wrong = self.breaker.meaning(other)
-            return (
-                ranked(equal(one, other), changed(one, other, wrong))
-                if wrong
-                else equal(one, other)
-            )
+            right = equal(one, other)
+            return ranked(right, changed(one, other, wrong)) if wrong else right
         if drawn < 0.78:
             wrong = counterparts[random.choice(FLUENT_COUNTERPARTS)]
             return ranked(equal(one, other), unequal(one, wrong))
@@ -145,9 +142,9 @@ class Examples:
     def of_premises(self) -> Example:
         """A premise beside what follows from it, before what does not or contradicts it."""
         random, row = self.random, self.random.choice(self.sets.premises)
-        names = (
-            random.sample([*FOLLOWS], 2) if random.random() < 0.4 else ["entailed", "contradicted"]
-        )
+        names = ["entailed", "contradicted"]
+        if random.random() < 0.4:
+            names = random.sample([*FOLLOWS], 2)
         better, worse = (
             Example(
                 row["premise"], random.choice(row[name]), {"meaning": FOLLOWS[name], "fluent": 1}

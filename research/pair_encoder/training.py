@@ -1,27 +1,41 @@
-"""Trains the pair encoder from a table of drawn examples, on a GPU where there is one.
+"""Trains the pair encoder from drawn examples, on a GPU where there is one.
 
-The table lies on the device, and nothing in a step waits for an answer of it. The result is the
-moving average of the weights.
+The examples become arrays of tokens once:
+
+    table = read_table(Path("drawn.jsonl.xz"), "out/pair-encoder/start")
+
+Rows of a table are pairs: that of each example, and the worse one of those that have one. The table
+lies on the device, and nothing in a step waits for an answer of it. The result is the moving
+average of the weights.
 """
 
 from __future__ import annotations
 
 import copy
+import json
+import lzma
 import math
-import time
-from collections.abc import Iterator
-from itertools import islice
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from tokenizers import Tokenizer
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
 from gaixie.research.pair_encoder.network import PairNetwork
-from gaixie.research.pair_encoder.tables import UNKNOWN, Table
 from gaixie.udfs.command_line import say
+from gaixie.udfs.meaning.pair_encoder import TASKS, TOKENIZER
 
+MOST = 256
+"""Tokens of a pair; of a longer one the longer sentence is cut."""
+UNKNOWN = -1
+"""The mark of a token that nobody looked at, and the worse row of an example without one."""
+LINES = 2_000
+"""Of a piece that is tokenized together."""
 HEAD_SCALE = 5.0
 """The heads' learning rate, in multiples of that of the encoder."""
 RANK_LOSS = 0.5
@@ -36,8 +50,92 @@ WARMUP, LEAST = 0.03, 0.02
 """Share of the training in which the rate rises; its lowest share of the highest rate."""
 DECAY = 0.999
 """Of the moving average, for each step."""
-SAID_EVERY = 5.0
-"""Seconds between lines of progress."""
+SAID_EVERY = 100
+"""Steps between lines of progress."""
+
+
+class Table(NamedTuple):
+    """All tokens one after another, then the rows that they are of, then the examples."""
+
+    ids: np.ndarray
+    marks: np.ndarray
+    """Of each token: 1 wrong, 0 right, UNKNOWN."""
+    starts: np.ndarray
+    """Of each row, as lengths and seconds: its place in ids."""
+    lengths: np.ndarray
+    seconds: np.ndarray
+    """Tokens before the paraphrase."""
+    targets: np.ndarray
+    """float32, shape (rows, tasks); NaN where nothing is known."""
+    better: np.ndarray
+    """Of each example: its row."""
+    worse: np.ndarray
+    """The row of its worse one, or UNKNOWN."""
+    ranks: np.ndarray
+    """The task by which it is worse."""
+
+
+def read_table(path: Path, bert: str) -> Table:
+    """Reads the examples of a file. bert: folder with the tokenizer."""
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        return table_of(lines, bert)
+
+
+def table_of(lines: Iterable[str], bert: str) -> Table:
+    """Reads the examples of the lines of such a file, piece by piece; the tokenizer uses all
+    cores."""
+    tokenizer = Tokenizer.from_file(str(Path(bert, TOKENIZER)))
+    tokenizer.enable_truncation(MOST, strategy="longest_first")
+    tokenizer.no_padding()
+    rest, parts, rows = iter(lines), [], 0
+    while piece := list(islice(rest, LINES)):
+        part = _part([json.loads(line) for line in piece], tokenizer)
+        worse = np.where(part.worse < 0, UNKNOWN, part.worse + rows)
+        parts.append(part._replace(better=part.better + rows, worse=worse))
+        rows += len(part.lengths)
+    whole = Table(*map(np.concatenate, zip(*parts, strict=True)))
+    return whole._replace(starts=np.cumsum(whole.lengths) - whole.lengths)
+
+
+def _part(examples: Sequence[dict[str, Any]], tokenizer: Tokenizer) -> Table:
+    ranked = [row for row, example in enumerate(examples) if "worse" in example]
+    worse = np.full(len(examples), UNKNOWN)
+    worse[ranked] = len(examples) + np.arange(len(ranked))
+    pairs = [
+        *examples,
+        *({**examples[k]["worse"], "source": examples[k]["source"]} for k in ranked),
+    ]
+    encoded = tokenizer.encode_batch([(pair["source"], pair["paraphrase"]) for pair in pairs])
+    seconds = np.array([len(pair.ids) - sum(pair.type_ids) for pair in encoded])
+    lengths = np.array([len(pair.ids) for pair in encoded])
+    targets = np.full((len(pairs), len(TASKS)), math.nan, np.float32)
+    for row, pair in enumerate(pairs):
+        for task, value in pair["targets"].items():
+            targets[row, TASKS.index(task)] = value
+    marks = [
+        _marks(tokens, second, pair.get("spans"))
+        for tokens, second, pair in zip(encoded, seconds, pairs, strict=True)
+    ]
+    return Table(
+        ids=np.fromiter(chain.from_iterable(pair.ids for pair in encoded), np.int32),
+        marks=np.concatenate(marks),
+        starts=np.cumsum(lengths) - lengths,
+        lengths=lengths,
+        seconds=seconds,
+        targets=targets,
+        better=np.arange(len(examples)),
+        worse=worse,
+        ranks=np.array([TASKS.index(example.get("rank", "same")) for example in examples]),
+    )
+
+
+def _marks(pair: Any, second: int, spans: Sequence[tuple[int, int]] | None) -> np.ndarray:
+    marks = np.full(len(pair.ids), UNKNOWN, np.int8)
+    if spans is not None:
+        marks[second:-1] = 0
+    for place, (start, end) in enumerate(pair.offsets[second:-1] if spans else (), second):
+        marks[place] = any(start < e and s < end for s, e in spans or ())
+    return marks
 
 
 class Batch(NamedTuple):
@@ -53,33 +151,22 @@ class Batch(NamedTuple):
     """Tokens, padding included."""
 
 
-class Run(NamedTuple):
-    """How to train: ``steps`` of ``batch`` examples."""
-
-    rate: float
-    batch: int
-    steps: int
-    seed: int = 5
-
-
 class DeviceTable:
     """A table on a device, of which it gives what the network and the loss want."""
 
     def __init__(self, table: Table, device: torch.device):
-        self.device = device
+        self.device, self.on_gpu = device, device.type == "cuda"
         names = ("ids", "marks", "starts", "lengths", "seconds", "targets")
         self.of = {name: torch.from_numpy(getattr(table, name)).to(device) for name in names}
         torch.backends.cuda.enable_cudnn_sdp(False)  # it makes a plan for every shape
         # Without instructions for it, bfloat16 takes twice as long as float32 on a CPU.
-        half = device.type == "cuda" or torch.cpu._is_avx512_bf16_supported()
+        half = self.on_gpu or torch.cpu._is_avx512_bf16_supported()
         self.type = torch.bfloat16 if half else torch.float32
 
     def send(self, numbers: np.ndarray) -> torch.Tensor:
         """Numbers on the device; nobody waits for them to get there."""
         tensor = torch.from_numpy(numbers)
-        if self.device.type == "cuda":
-            return tensor.pin_memory().to(self.device, non_blocking=True)
-        return tensor
+        return tensor.pin_memory().to(self.device, non_blocking=True) if self.on_gpu else tensor
 
     def outputs(
         self, model: nn.Module, rows: torch.Tensor, length: int
@@ -135,20 +222,26 @@ def _mean(
 
 
 def train(
-    table: Table, model: PairNetwork, device: torch.device, run: Run
+    table: Table,
+    model: PairNetwork,
+    device: torch.device,
+    rate: float,
+    batch_size: int,
+    steps: int,
+    seed: int,
 ) -> tuple[PairNetwork, int]:
     """Returns the moving average of the weights, and how many examples were learned from."""
-    torch.manual_seed(run.seed)
+    torch.manual_seed(seed)
     data, model = DeviceTable(table, device), model.to(device).train()
     encoder = [weight for weight in model.bert.parameters() if weight.requires_grad]
     heads = [own for name, own in model.named_parameters() if not name.startswith("bert.")]
     groups = [{"params": encoder, "scale": 1.0}, {"params": heads, "scale": HEAD_SCALE}]
-    optimizer = torch.optim.AdamW(groups, lr=run.rate, weight_decay=0.01, fused=True)
+    optimizer = torch.optim.AdamW(groups, lr=rate, weight_decay=0.01, fused=True)
     average = copy.deepcopy(model).eval().requires_grad_(False)
-    examples, spoken = 0, time.monotonic()
-    for step, batch in enumerate(islice(batches_of(table, run), run.steps)):
+    examples = 0
+    for step, batch in enumerate(islice(batches_of(table, batch_size, seed), steps)):
         for group in optimizer.param_groups:
-            group["lr"] = run.rate * rate_share(step / run.steps) * group["scale"]
+            group["lr"] = rate * rate_share(step / steps) * group["scale"]
         loss, wins = data.loss(model, batch)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -156,12 +249,11 @@ def train(
         optimizer.step()
         examples += batch.examples
         _follow(average, model, min(DECAY, (step + 1) / (step + 11)))
-        if time.monotonic() - spoken > SAID_EVERY:
-            spoken = time.monotonic()
-            say(f"step {step:,} of {run.steps:,}: loss {loss:.4f}, the better one wins {wins:.3f}")
+        if step % SAID_EVERY == 0:
+            say(f"step {step:,} of {steps:,}: loss {loss:.4f}, the better one wins {wins:.3f}")
             if not math.isfinite(loss.item()):
                 raise ValueError(f"the loss is {loss.item()} at step {step}")
-    say(f"{run.steps:,} steps, {examples:,} examples")
+    say(f"{steps:,} steps, {examples:,} examples")
     return average.cpu(), examples
 
 
@@ -178,9 +270,9 @@ def _follow(average: nn.Module, model: nn.Module, decay: float) -> None:
             mean.lerp_(weight, 1 - decay)
 
 
-def batches_of(table: Table, run: Run) -> Iterator[Batch]:
+def batches_of(table: Table, size: int, seed: int) -> Iterator[Batch]:
     """Yields batches of like length without end, each pass over the examples in another order."""
-    random, size = np.random.default_rng(run.seed), min(run.batch, len(table.better))
+    random, size = np.random.default_rng(seed), min(size, len(table.better))
     of_worse = np.where(table.worse < 0, 0, table.lengths[table.worse])
     lengths = np.maximum(table.lengths[table.better], of_worse)
     while True:

@@ -25,7 +25,7 @@ from gaixie.udfs.storage.settings import Strict
 ROOT = Path(__file__).parents[2]
 RATINGS = ("structure", "synonyms", "meaning", "fluency", "overall")
 HIGHEST = 5.0
-"""The highest rating of a pair that was rated again."""
+"""The highest rating; the lowest is 0."""
 SHRINKAGE = 30
 """Pairs that the mean of all batches counts for beside those of one batch."""
 PARTS = ("test", "heads", "heads", *["encoder"] * 7)
@@ -63,8 +63,6 @@ class Rated(Strict):
     ratings)."""
     licence: str = "not stated"
     raters: str = "not stated"
-    scale: float = Field(default=HIGHEST, gt=0)
-    """The highest rating; the lowest is 0."""
     score_column: str | None = None
     """One expert score instead of the five ratings (CSPC, section 3.1); every head learns it."""
     written: str | None = None
@@ -101,7 +99,7 @@ def _read(given: RatedTable, settings: Rated, folder: Path) -> pd.DataFrame:
     sides = {name: strings_of(table[name], f"{path}: column {name!r}") for name in SYSTEMS}
     rated = pd.DataFrame(sides)
     coarse = table.get("coarse", rated["source"]).astype(str).str.lower()
-    highest = np.where(coarse.isin(("1", "1.0", "true")), 1.0, settings.scale)
+    highest = np.where(coarse.isin(("1", "1.0", "true")), 1.0, HIGHEST)
     expected = f"a number from 0 to {np.max(highest, initial=1):g}"
     if np.ptp(highest):
         expected += ", at most 1 where it is coarse"

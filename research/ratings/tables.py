@@ -1,11 +1,12 @@
-"""Reads tables of sentence pairs with scores, and splits them by source."""
+"""Reads tables of sentences, and of pairs with scores, and splits them by source."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,38 @@ def read_table(
 def read_json_lines(*paths: Path) -> list[dict]:
     """Reads the objects of files of JSON lines."""
     return [json.loads(line) for path in paths for line in path.read_text("utf-8").splitlines()]
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """Adds --input, --output and --overwrite."""
+    add = parser.add_argument
+    tables = "a table of sentences, or of lists of them, and its column (text); may be repeated"
+    place: dict[str, Any] = {"type": split_column, "required": True, "action": "append"}
+    add("--input", **place, metavar="FILE[:COLUMN]", help=tables)
+    add("--output", type=Path, required=True, metavar="FOLDER", help="the folder to write")
+    add("--overwrite", action="store_true", help="replace FOLDER if it holds such a model")
+
+
+def split_column(given: str) -> tuple[Path, str]:
+    """FILE[:COLUMN] as file and column."""
+    path, _, column = given.partition(":")
+    return Path(path), column or "text"
+
+
+def read_groups(file: Path, column: str) -> Iterator[list[str]]:
+    """Yields the lists of a column, or its sentences, a list of one each; nulls are left out.
+
+    Raises OSError and ValueError, which name the file.
+    """
+    for value in read_table(file, [column])[column]:
+        if isinstance(value, str):
+            yield [value] if value else []
+        elif value is None or isinstance(value, float):
+            yield []
+        elif isinstance(value, int):
+            raise ValueError(f"{file}: column {column!r} has numbers, expected strings")
+        else:
+            yield [text for text in value if text]
 
 
 def strings_of(column: pd.Series, where: str) -> pd.Series:

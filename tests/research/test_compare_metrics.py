@@ -63,7 +63,7 @@ def rows_of(result: dict, name: str) -> dict[str, dict]:
 
 def test_figures_of_the_definition(folder, graded, capsys):
     result = compare(folder)
-    assert "graded: best" in capsys.readouterr().out
+    assert "comparison.md" in capsys.readouterr().out
     kept = graded[source_share(graded["source"], "tune") >= 0.1]
     pairs = Pairs.of(list(kept["source"]), list(kept["paraphrase"]), list(kept["reference"]))
     found = rows_of(result, "graded")

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import spearmanr
 from tiny_models import tiny_bert
 
-from gaixie.research.comparison.scores import tuned
+from gaixie.research.comparison.compare import tuned
 from gaixie.udfs.metrics.bleu import IBLEU
 from gaixie.udfs.metrics.metric import Free, Pairs, free
 from gaixie.udfs.metrics.parascore import ParaScore

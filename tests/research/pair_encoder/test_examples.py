@@ -8,8 +8,7 @@ import rjieba
 
 from gaixie.research.pair_encoder.broken import Breaker
 from gaixie.research.pair_encoder.examples import Examples, differences
-from gaixie.research.pair_encoder.sets import Example, Sets, held_out
-from gaixie.research.pair_encoder.versions import clean, consensus, usable
+from gaixie.research.pair_encoder.sets import Example, Sets, clean, consensus, held_out, usable
 from gaixie.udfs.meaning.pair_encoder import TASKS
 
 SENTENCES = [

@@ -7,7 +7,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from gaixie.research.pair_encoder.pruning import prune
+from gaixie.research.pair_encoder.network import prune
 
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 PIECES = [*SPECIAL, "▁", "hello", "今天", "天气", "今", "天", "气", "好", "wörld", "。"]

@@ -14,7 +14,7 @@ from gaixie.research.pair_encoder import training
 from gaixie.research.pair_encoder.examples import line_of, ranked
 from gaixie.research.pair_encoder.network import variables
 from gaixie.research.pair_encoder.sets import Example
-from gaixie.research.pair_encoder.tables import UNKNOWN, Table, table_of
+from gaixie.research.pair_encoder.training import UNKNOWN, Table, table_of
 from gaixie.udfs.meaning.pair_encoder import ENCODER, SHIPPED, TASKS, PairEncoder
 
 SAME = TASKS.index("same")
@@ -59,7 +59,7 @@ def test_the_marks_and_targets_are_those_of_the_examples(bert):
 
 
 def test_a_pass_takes_each_example_once_at_most(table):
-    batches = training.batches_of(table, training.Run(1e-3, 20, 1))
+    batches = training.batches_of(table, 20, 1)
     taken = [next(batches) for _ in range(len(table.better) // 20)]
     rows = [row for batch in taken for row in batch.rows[: batch.examples].tolist()]
     assert len(set(rows)) == len(rows) == 20 * len(taken)

@@ -44,8 +44,7 @@ def test_a_folder_gives_what_the_network_gives(trained):
 
     from gaixie.research.pair_encoder.examples import line_of
     from gaixie.research.pair_encoder.sets import Example
-    from gaixie.research.pair_encoder.tables import table_of
-    from gaixie.research.pair_encoder.training import DeviceTable
+    from gaixie.research.pair_encoder.training import DeviceTable, table_of
 
     network, bert, folder = trained
     pairs = [Example(one, other, {}) for one, other in zip(TEXTS, TEXTS[::-1], strict=True)]

@@ -37,7 +37,7 @@ HELD_OUT = 8
 GROUPS, BROKEN = "written_groups.jsonl", "written_broken.jsonl"
 """Written groups and their counterparts: in the folder of the sets, and in this one."""
 REWRITTEN = ("rewritten.jsonl", "rewritten_later.jsonl")
-"""Free rewrites. Tier core was fitted only to those of the first file (conf/spscore.yaml)."""
+"""Free rewrites. Tier core was fitted only to those of the first file."""
 REWRITTEN_RATED = "rewritten_rated.jsonl"
 QUESTIONS = ("afqmc.train.tsv", "lcqmc.dev.tsv", "oppo.dev.tsv")
 OWN, LATER = 20_000, 30_000

@@ -68,7 +68,7 @@ def fit_and_save(
     say(f"{tier}: cross-validation in {config.folds} folds")
     outputs = cross_validate(material, tier, config, columns)
     nothing = dict.fromkeys(("ablation", "encoder", "counterparts", "entailment"))
-    figures = nothing | measure(material, outputs)
+    figures: dict[str, Any] = {**nothing, **measure(material, outputs)}
     for part, row in figures["correlations"].items():
         rhos = [f"{output} {row[output]['spearman']:.3f}" for output in OUTPUTS]
         say(f"  {part}: {', '.join(rhos)}")

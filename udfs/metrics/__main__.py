@@ -30,7 +30,6 @@ import numpy as np
 
 from gaixie.udfs.command_line import encoding, make_parser, run_command, say
 from gaixie.udfs.metrics import METRICS, Metric, Pairs, load_metric
-from gaixie.udfs.metrics.metric import sums_of
 from gaixie.udfs.metrics.spscore import SPScoreZh
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.text_tables import is_standard, read_columns, read_lines
@@ -63,14 +62,12 @@ def read_pairs(args: argparse.Namespace) -> Pairs:
     """Reads two files of lines, or one table. A ValueError names the file and the column."""
     if args.paraphrase:
         names = [args.source, args.paraphrase, *args.reference]
-        columns: list[list[str | None]] = [
-            [*read_lines(name, "strict", args.encoding)] for name in names
-        ]
+        columns = [[*read_lines(name, "strict", args.encoding)] for name in names]
+        rows = len(columns[0])
         for name, column in zip(names, columns, strict=True):
-            if len(column) != len(columns[0]):
+            if len(column) != rows:
                 raise ValueError(
-                    f"{name}: {len(column):,} lines,"
-                    f" expected {len(columns[0]):,} as in {args.source}"
+                    f"{name}: {len(column):,} lines, expected {rows:,} as in {args.source}"
                 )
     else:
         names = [args.source_column, args.paraphrase_column, *args.reference]
@@ -109,11 +106,11 @@ def print_sentences(metrics: list[Metric], columns: list[np.ndarray], as_json: b
     if not as_json:
         print("\t".join(names))
     for row in scores.tolist():
+        values = [None if math.isnan(value) else round(value, 6) for value in row]
         if as_json:
-            values = [None if math.isnan(value) else round(value, 6) for value in row]
             print(json.dumps(dict(zip(names, values, strict=True))))
         else:
-            print("\t".join("" if math.isnan(value) else f"{value:.6f}" for value in row))
+            print("\t".join("" if value is None else f"{value:.6f}" for value in values))
 
 
 def print_corpus(
@@ -124,11 +121,7 @@ def print_corpus(
     lines, counts = [], []
     for metric, scores in zip(metrics, columns, strict=True):
         arrow = "↑" if metric.higher_is_better else "↓"
-        own = type(metric)
-        if own.corpus_score is Metric.corpus_score and own.row_sums is Metric.row_sums:
-            value = float(metric.score_of_sums(sums_of(scores).sum(axis=0)))  # read nothing twice
-        else:
-            value = metric.corpus_score(pairs)
+        value = metric.corpus_score(pairs, scores)
         counts.append(int((~np.isnan(scores)).sum()))
         lines.append(f"{metric.title} {arrow}\t{value:.4f}\tn={counts[-1]}\t{metric.signature()}\n")
     file.writelines(lines)

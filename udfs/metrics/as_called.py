@@ -14,7 +14,7 @@ as the paper's code writes Chinese, or ``word``. Unit: share.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Literal, get_args
 
@@ -44,9 +44,8 @@ class AsCalled(ReferenceMetric):
         self.describe(name=f"{self.variant}-as-called", title=title, summary=summary)
 
     def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
-        score = self._scorer()
         sides = zip(map(self._tokens, texts), map(self._tokens, paraphrases), strict=True)
-        return np.array([score(*side) if all(side) else 0.0 for side in sides])
+        return np.array([self._score(*side) if all(side) else 0.0 for side in sides])
 
     def settings(self) -> Sequence[tuple[str, object]]:
         package = "nltk" if self.variant == "bleu" else "rouge-chinese"
@@ -61,21 +60,15 @@ class AsCalled(ReferenceMetric):
 
         return word_tokenize(text.strip().lower(), preserve_line=True)
 
-    def _scorer(self) -> Callable[[list[str], list[str]], float]:
-        """Returns the function that scores the tokens of a reference and of a paraphrase."""
+    def _score(self, reference: list[str], paraphrase: list[str]) -> float:
         if self.variant == "bleu":
             from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
             smooth = SmoothingFunction().method1
-            return lambda reference, paraphrase: float(
-                sentence_bleu(reference, paraphrase, smoothing_function=smooth)
-            )
+            return float(sentence_bleu(reference, paraphrase, smoothing_function=smooth))
         from rouge_chinese import Rouge
 
         package = Rouge(metrics=[self.variant])
-
-        def rouge(reference: list[str], paraphrase: list[str]) -> float:
-            found = package.get_scores(" ".join(paraphrase), " ".join(reference))
-            return float(found[0][self.variant]["f"])
-
-        return rouge
+        return float(
+            package.get_scores(" ".join(paraphrase), " ".join(reference))[0][self.variant]["f"]
+        )

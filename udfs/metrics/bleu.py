@@ -25,17 +25,13 @@ iBLEU rewards a paraphrase close to the references and far from the source.
 Source: Sun and Zhou 2012, *Joint Learning of a Dual SMT System for Paraphrase Generation*, which
 writes β · BLEU − (1 − β) · Self-BLEU: β times the form above with α = (1 − β) / β.
 
-Self-iBLEU also uses the source as the reference:
-
-    Self-iBLEU = Self-BLEU − α · Self-BLEU = (1 − α) · Self-BLEU
-
-It is Self-BLEU on another scale and ranks as Self-BLEU does, the copy first: it says nothing about
-how much a paraphrase changes. It is here because papers report it.
+Papers also report Self-iBLEU, here ``ibleu-free``: with the source as the reference it is (1 − α) ·
+Self-BLEU, which ranks as Self-BLEU does, the copy first.
 
 Decided here: α = 0.3; ``gaixie.research.comparison.scores`` finds the α that agrees best with human
 scores. A corpus score applies the formula to the two corpus scores, over the rows that have a
-source, a paraphrase and a reference. Unit: BLEU points, −100 · α to 100; Self-iBLEU 0
-to 100 · (1 − α). Tokens and empty sentences are as above.
+source, a paraphrase and a reference. Unit: BLEU points, −100 · α to 100. Tokens and empty sentences
+are as above.
 """
 
 from __future__ import annotations
@@ -94,7 +90,7 @@ class BLEU(ReferenceMetric):
         scores = np.where(counts.matches[:, 0] > 0, 100 * brevity * geometric_mean, 0.0)
         return np.where(counts.scored, scores, np.nan)
 
-    def row_sums(self, pairs: Pairs) -> np.ndarray:
+    def row_sums(self, pairs: Pairs, scores: np.ndarray | None = None) -> np.ndarray:
         """Returns matches and n-grams by order, length, closest length, and 1 for a scored row."""
         counts = self.counts(pairs)
         rest = (counts.length, counts.closest, counts.scored)
@@ -141,14 +137,11 @@ class SelfBLEU(BLEU):
         return super().counts(free(pairs))
 
 
-Share = Annotated[float, Field(ge=0, le=1)]
-
-
 @dataclass(frozen=True)
 class IBLEU(Metric):
     """BLEU minus a share of Self-BLEU. alpha: that share, 0 to 1; the rest are BLEU's settings."""
 
-    alpha: Share = 0.3
+    alpha: Annotated[float, Field(ge=0, le=1)] = 0.3
     tokenize: Tokenizer = "char"
     order: PositiveInt = 4
     segmenter: str = "jieba"
@@ -171,7 +164,7 @@ class IBLEU(Metric):
         self.check(pairs)
         return self._bleu().sentence_scores(pairs), -self._bleu(SelfBLEU).sentence_scores(pairs)
 
-    def row_sums(self, pairs: Pairs) -> np.ndarray:
+    def row_sums(self, pairs: Pairs, scores: np.ndarray | None = None) -> np.ndarray:
         """Returns BLEU's sums followed by Self-BLEU's, for the rows that both score."""
         self.check(pairs)
         kept, copied = (self._bleu(kind).row_sums(pairs) for kind in (BLEU, SelfBLEU))
@@ -187,26 +180,3 @@ class IBLEU(Metric):
 
     def _bleu(self, kind: type[BLEU] = BLEU) -> BLEU:
         return kind(self.tokenize, self.order, self.segmenter)
-
-
-@dataclass(frozen=True)
-class SelfIBLEU(SelfBLEU):
-    """A share 1 − alpha of Self-BLEU, alpha 0 to 1."""
-
-    alpha: Share = 0.3
-
-    name = "self-ibleu"
-    title = "Self-iBLEU"
-    summary = "Self-BLEU times 1 − α: iBLEU with the source as the reference."
-
-    def __post_init__(self) -> None:
-        self.describe(range=(0.0, 100.0 * (1 - self.alpha)))
-
-    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
-        return (1 - self.alpha) * super().sentence_scores(pairs)
-
-    def score_of_sums(self, sums: np.ndarray) -> np.ndarray:
-        return (1 - self.alpha) * super().score_of_sums(sums)
-
-    def settings(self) -> Sequence[tuple[str, object]]:
-        return ("alpha", self.alpha), *super().settings()

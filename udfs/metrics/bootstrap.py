@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from gaixie.udfs.metrics.metric import Metric, Pairs, ratio
+from gaixie.udfs.metrics.metric import Metric, Pairs, ratio, sums_of
 
 
 class Estimate(NamedTuple):
@@ -105,8 +105,7 @@ def estimate(metric: Metric, sets: Sequence[Pairs], resamples: Resamples) -> Est
 
 def mean_of(scores: np.ndarray, resamples: Resamples) -> Estimate:
     """Estimates the mean of sentence scores, shape (rows,); a row with NaN does not count."""
-    there = ~np.isnan(scores)
-    sums = resamples.sums(np.column_stack([np.where(there, scores, 0.0), there]))
+    sums = resamples.sums(sums_of(scores))
     return estimate_of(ratio(sums[:, 0], sums[:, 1]))
 
 
@@ -133,14 +132,7 @@ def diversity(
 
     score: ``Metric.sentence_scores`` of a metric that needs no reference.
     """
-    scores = np.full((len(references), len(source)), np.nan)
-    for row, column in zip(scores, references, strict=True):
-        kept = np.flatnonzero(np.asarray(column.is_valid()))
-        row[kept] = score(Pairs(source.take(pa.array(kept)), column.take(pa.array(kept))))
-    there = ~np.isnan(scores).all(axis=0)
-    estimates = {}
-    for name, of in (("min", np.nanmin), ("mean", np.nanmean), ("max", np.nanmax)):
-        column = np.full(len(source), np.nan)
-        column[there] = of(scores[:, there], axis=0)
-        estimates[name] = mean_of(column, resamples)
-    return estimates
+    scores = np.stack([score(Pairs(source, column)) for column in references])
+    means = ratio(np.nansum(scores, axis=0), (~np.isnan(scores)).sum(axis=0))
+    found = {"min": np.fmin.reduce(scores), "mean": means, "max": np.fmax.reduce(scores)}
+    return {name: mean_of(column, resamples) for name, column in found.items()}

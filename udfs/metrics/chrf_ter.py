@@ -48,26 +48,26 @@ class OfSacrebleu(ReferenceMetric):
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         metric, scores = self.sacrebleu(), np.full(len(pairs), np.nan)
-        for row, (paraphrase, references) in enumerate(self._rows(pairs)):
-            if paraphrase is not None and references:
-                scores[row] = metric.sentence_score(paraphrase, references).score
+        for row, sides in self._rows(pairs).items():
+            scores[row] = metric.sentence_score(*sides).score
         return scores
 
-    def corpus_score(self, pairs: Pairs) -> float:
+    def corpus_score(self, pairs: Pairs, scores: np.ndarray | None = None) -> float:
         """Returns the score of the rows that have both sides; NaN if there are none."""
-        rows = [row for row in self._rows(pairs) if row[0] is not None and row[1]]
+        rows = self._rows(pairs).values()
         if not rows:
             return float("nan")
         paraphrases, references = zip(*rows, strict=True)
         streams = [*zip_longest(*references)]
         return float(self.sacrebleu().corpus_score(paraphrases, streams).score)
 
-    def _rows(self, pairs: Pairs) -> list[tuple[str | None, list[str]]]:
-        """Returns each row's paraphrase and its references that are not null."""
+    def _rows(self, pairs: Pairs) -> dict[int, tuple[str, list[str]]]:
+        """Returns the paraphrase and the references of each row that has both."""
         self.check(pairs)
-        references = zip(*(column.to_pylist() for column in pairs.references), strict=True)
-        present = ([text for text in row if text is not None] for row in references)
-        return list(zip(pairs.paraphrase.to_pylist(), present, strict=True))
+        columns = [column.to_pylist() for column in (pairs.paraphrase, *pairs.references)]
+        rows = enumerate(zip(*columns, strict=True))
+        sides = {n: (row[0], [text for text in row[1:] if text is not None]) for n, row in rows}
+        return {n: side for n, side in sides.items() if side[0] is not None and side[1]}
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-import pyarrow as pa
 from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.metrics.grams import is_word, segmenter_version, words
@@ -60,8 +59,8 @@ def mean_levels(texts: Sequence[str], segmenter: str = "jieba") -> np.ndarray:
     """
     known = levels()
     rows = [
-        [known.get(word, BEYOND) for word in row or [] if is_word(word)]
-        for row in words(pa.array(texts, pa.string()), segmenter)
+        [known.get(word, BEYOND) for word in row if is_word(word)]
+        for row in words(texts, segmenter)
     ]
     return np.array([np.mean(row) if row else np.nan for row in rows], float)
 
@@ -89,10 +88,10 @@ class HSKEasy(Metric):
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         return self.score_of_sums(self.row_sums(pairs))
 
-    def row_sums(self, pairs: Pairs) -> np.ndarray:
+    def row_sums(self, pairs: Pairs, scores: np.ndarray | None = None) -> np.ndarray:
         """Returns each row's number of counted words and of all words; 0 for a null."""
         level_of = levels()
-        rows = [row or [] for row in words(pairs.paraphrase, self.segmenter)]
+        rows = words(pairs.paraphrase.to_pylist(), self.segmenter)
         first, last = self.counted
         counted = [sum(first <= level_of.get(w, BEYOND) <= last for w in row) for row in rows]
         return np.array([counted, [*map(len, rows)]], np.float64).T

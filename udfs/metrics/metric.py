@@ -60,7 +60,7 @@ class Metric:
     name: ClassVar[str]
     """The name on the command line: lower case, words joined by hyphens."""
     title: ClassVar[str]
-    """The name in tables: Self-iBLEU."""
+    """The name in tables: Self-BLEU."""
     summary: ClassVar[str]
     """One sentence that says what a score means."""
     range: ClassVar[tuple[float, float]]
@@ -88,20 +88,20 @@ class Metric:
         """
         raise NotImplementedError
 
-    def corpus_score(self, pairs: Pairs) -> float:
+    def corpus_score(self, pairs: Pairs, scores: np.ndarray | None = None) -> float:
         """Returns one score for all pairs: their mean, unless the metric defines a corpus score.
 
-        NaN if no pair has a score.
+        scores: their sentence scores, if they are known. NaN if no pair has a score.
         """
-        return float(self.score_of_sums(self.row_sums(pairs).sum(axis=0)))
+        return float(self.score_of_sums(self.row_sums(pairs, scores).sum(axis=0)))
 
-    def row_sums(self, pairs: Pairs) -> np.ndarray:
+    def row_sums(self, pairs: Pairs, scores: np.ndarray | None = None) -> np.ndarray:
         """Returns a row's part of a corpus score: float64, (rows, sums), 0 for rows without score.
 
         ``score_of_sums`` takes the sum over any rows, so a bootstrap scores many resamples of a
         corpus for the price of one.
         """
-        return sums_of(self.sentence_scores(pairs))
+        return sums_of(self.sentence_scores(pairs) if scores is None else scores)
 
     def score_of_sums(self, sums: np.ndarray) -> np.ndarray:
         """Returns corpus scores of summed ``row_sums``: (..., sums) to (...,), NaN without a row.
@@ -164,8 +164,8 @@ class Free(Metric):
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         return self.metric.sentence_scores(free(pairs))
 
-    def corpus_score(self, pairs: Pairs) -> float:
-        return self.metric.corpus_score(free(pairs))
+    def corpus_score(self, pairs: Pairs, scores: np.ndarray | None = None) -> float:
+        return self.metric.corpus_score(free(pairs), scores)
 
     def signature(self) -> str:
         return f"{self.metric.signature()}|ref:source"

@@ -66,20 +66,13 @@ class ParaScore(Metric):
 
     def parts(self, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
         """Returns Sim and DS of each pair, (rows,) float64 each, which omega weighs."""
-        return self.similarities(pairs), self.diversity(pairs)
-
-    def similarities(self, pairs: Pairs) -> np.ndarray:
-        """Returns each pair's Sim, the best of source and references: (rows,) float64."""
         sides = (pairs.source, *pairs.references)
-        return BERTScore(self.model).compare(pairs.paraphrase, sides)[:, 2]
-
-    def diversity(self, pairs: Pairs) -> np.ndarray:
-        """Returns each pair's DS: (rows,) float64, −1 to gamma; 0 to 1 without the threshold."""
-        distance = EditDistance().sentence_scores(pairs)
-        if not self.threshold:
-            return distance
-        below = distance * (self.gamma + 1) / self.gamma - 1
-        return np.where(distance > self.gamma, self.gamma, below)
+        kept = BERTScore(self.model).compare(pairs.paraphrase, sides)[:, 2]
+        change = EditDistance().sentence_scores(pairs)
+        if self.threshold:
+            below = change * (self.gamma + 1) / self.gamma - 1
+            change = np.where(change > self.gamma, self.gamma, below)
+        return kept, change
 
     def settings(self) -> Sequence[tuple[str, object]]:
         gamma = self.gamma if self.threshold else "none"

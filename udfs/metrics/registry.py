@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from gaixie.udfs.metrics.as_called import VARIANTS, AsCalled
 from gaixie.udfs.metrics.bert_ibleu import BERTiBLEU
 from gaixie.udfs.metrics.bertscore import BERTScore
-from gaixie.udfs.metrics.bleu import BLEU, IBLEU, SelfBLEU, SelfIBLEU
+from gaixie.udfs.metrics.bleu import BLEU, IBLEU, SelfBLEU
 from gaixie.udfs.metrics.chrf_ter import TER, ChrF
 from gaixie.udfs.metrics.edit_distance import EditDistance
 from gaixie.udfs.metrics.hsk import HSKEasy, HSKHard
@@ -31,7 +31,7 @@ from gaixie.udfs.metrics.weem4pg import WEEM4PG
 from gaixie.udfs.spscore import JUDGEMENTS
 from gaixie.udfs.storage.settings import first_fault
 
-_SURFACE = (BLEU, SelfBLEU, IBLEU, SelfIBLEU, ChrF, TER)
+_SURFACE = (BLEU, SelfBLEU, IBLEU, ChrF, TER)
 _WORDS = (METEOR, PINC, EditDistance, SARI, WEEM4PG, HSKEasy, HSKHard)
 _MODELS = (SentenceSimilarity, BERTScore, ParaScore, BERTiBLEU, Identification)
 

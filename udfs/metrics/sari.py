@@ -67,7 +67,7 @@ class SARI(Metric):
         scores[rows] = score_of(sums, self.deletion)
         return scores
 
-    def row_sums(self, pairs: Pairs) -> np.ndarray:
+    def row_sums(self, pairs: Pairs, scores: np.ndarray | None = None) -> np.ndarray:
         """Returns each row's statistics as a flat row, followed by 1 for a scored row."""
         rows, sums = self._statistics(pairs)
         whole = np.zeros((len(pairs), len(ORDERS) * 9 + 1))

@@ -31,27 +31,30 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.metrics import hsk
 from gaixie.udfs.metrics.grams import is_word, segmenter_version, words
-from gaixie.udfs.metrics.metric import Metric, ratio, signature
+from gaixie.udfs.metrics.metric import Metric, signature
 from gaixie.udfs.text.normalise import normalise
 
 _SENTENCE_END = re.compile(r"[。!?]|\.(?!\w)")
 
 
 class Sentence(NamedTuple):
-    """One side of a pair: its characters without spaces, its number of sentences, its words."""
+    """One side of a pair."""
 
     characters: str
+    """Without spaces."""
     sentences: int
     words: list[str]
+    """In lower case."""
+    written: list[str]
+    """The words as they are written."""
 
 
 def sentence_splits(source: Sentence, paraphrase: Sentence) -> float:
@@ -94,10 +97,15 @@ def reordered(source: Sentence, paraphrase: Sentence) -> float:
     return _ratio(kept - in_order, len(source.words))
 
 
-def complexity(cut: Sequence[str], levels: Mapping[str, int]) -> float:
-    """Returns the words' mean squared level, ``hsk.BEYOND`` for an unlisted word; NaN if none."""
-    squares = [levels.get(word, hsk.BEYOND) ** 2 for word in cut if is_word(word)]
-    return _ratio(sum(squares), len(squares))
+def lexical_complexity(source: Sentence, paraphrase: Sentence) -> float:
+    """Returns the paraphrase's mean squared level of a word over that of the source."""
+    levels = hsk.levels()
+
+    def complexity(side: Sentence) -> float:
+        squares = [levels.get(word, hsk.BEYOND) ** 2 for word in side.written if is_word(word)]
+        return _ratio(sum(squares), len(squares))
+
+    return _ratio(complexity(paraphrase), complexity(source))
 
 
 def _ratio(part: float, whole: float) -> float:
@@ -110,8 +118,7 @@ class Kind(NamedTuple):
     summary: str
     range: tuple[float, float]
     higher_is_simpler: bool
-    of: Callable[[Sentence, Sentence], float] | None = None
-    """The feature's function; None if it also needs the levels of words."""
+    of: Callable[[Sentence, Sentence], float]
 
 
 INF = float("inf")
@@ -122,7 +129,9 @@ FEATURES = {
     "deleted": Kind("Share of the source's words that were deleted.", (0, 1), True, deleted),
     "added": Kind("Share of the paraphrase's words that are new.", (0, 1), True, added),
     "reordered": Kind("Share of the source's words that have moved.", (0, 1), True, reordered),
-    "lexical-complexity": Kind("Mean squared HSK level, over the source's.", (0, INF), False),
+    "lexical-complexity": Kind(
+        "Mean squared HSK level, over the source's.", (0, INF), False, lexical_complexity
+    ),
 }
 
 
@@ -139,15 +148,8 @@ class Feature(Metric):
         self.describe(range=kind.range, higher_is_better=kind.higher_is_simpler)
 
     def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
-        cuts = [self._words(side) for side in (texts, paraphrases)]
-        if of := FEATURES[self.feature].of:
-            a, b = map(sentence_of, texts, cuts[0]), map(sentence_of, paraphrases, cuts[1])
-            return np.array([*map(of, a, b)], float)
-        levels = hsk.levels()
-        source, paraphrase = (
-            np.array([complexity(words, levels) for words in rows], float) for rows in cuts
-        )
-        return ratio(paraphrase, source)
+        of = FEATURES[self.feature].of
+        return np.array([*map(of, self._sentences(texts), self._sentences(paraphrases))], float)
 
     def signature(self) -> str:
         return signature(self.feature, *self.settings())
@@ -158,12 +160,8 @@ class Feature(Metric):
             settings.append(("list", hsk.list_version()))
         return settings
 
-    def _words(self, texts: Sequence[str]) -> list[list[str]]:
-        return [row or [] for row in words(pa.array(texts, pa.string()), self.segmenter)]
-
-
-def sentence_of(text: str, cut: Sequence[str]) -> Sentence:
-    """Returns a text and its words in the form that the features read."""
-    text = normalise(text)
-    count = sum(map(is_word, _SENTENCE_END.split(text)))
-    return Sentence(text.replace(" ", ""), count, [word.lower() for word in cut])
+    def _sentences(self, texts: Sequence[str]) -> Iterator[Sentence]:
+        cuts = words(texts, self.segmenter)
+        for text, written in zip(map(normalise, texts), cuts, strict=True):
+            count, lower = sum(map(is_word, _SENTENCE_END.split(text))), map(str.lower, written)
+            yield Sentence(text.replace(" ", ""), count, [*lower], written)

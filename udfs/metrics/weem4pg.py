@@ -24,14 +24,13 @@ source scores 1 / √k.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import sqrt
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import xxhash
 from pydantic.dataclasses import dataclass
 
@@ -69,10 +68,9 @@ class WEEM4PG(Metric):
         return ("lang", self.language), ("seg", cut), ("vec", vectors_digest(self.vectors))
 
     def _words(self, texts: Sequence[str]) -> list[list[str]]:
-        rows: Iterable[list[str] | None] = map(str.split, texts)
-        if self.language == "zh":
-            rows = words(pa.array(texts, pa.string()), self.segmenter)
-        return [[word.lower() for word in row or [] if is_word(word)] for row in rows]
+        zh = self.language == "zh"
+        rows = words(texts, self.segmenter) if zh else map(str.split, texts)
+        return [[word.lower() for word in row if is_word(word)] for row in rows]
 
 
 def score_of(source: Sequence[str], paraphrase: Sequence[str], vectors: WordVectors) -> float:
@@ -105,17 +103,25 @@ class WordVectors(NamedTuple):
     matrix: np.ndarray
 
 
+@lru_cache(maxsize=2)
 def load_vectors(path: str | Path) -> WordVectors:
-    """Loads the vectors of a file or a folder, and caches them until the file changes.
+    """Loads the vectors of a file or a folder, once in a process.
 
     It reads any word2vec file, binary (.bin) or text, gzipped or not, as gensim writes, or a folder
     with ``vectors.bin``.
 
     Raises FileNotFoundError, and ValueError if the file holds no word vectors.
     """
+    from gensim.models import KeyedVectors
+
     file = _file(path)
-    status = file.stat()
-    return _load(file, status.st_mtime_ns, status.st_size)
+    try:
+        vectors = KeyedVectors.load_word2vec_format(str(file), binary=".bin" in file.suffixes)
+        matrix = vectors.get_normed_vectors()
+    except Exception as error:  # gensim's parser raises many kinds
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"{file}: no word vectors could be read from it ({reason})") from error
+    return WordVectors(vectors.key_to_index, matrix)
 
 
 def vectors_digest(path: str | Path) -> str:
@@ -134,16 +140,3 @@ def _file(path: str | Path) -> Path:
     if not file.is_file():
         raise FileNotFoundError(f"{file}: no such file; expected word vectors")
     return file
-
-
-@lru_cache(maxsize=2)
-def _load(file: Path, modified: int, size: int) -> WordVectors:
-    from gensim.models import KeyedVectors
-
-    try:
-        vectors = KeyedVectors.load_word2vec_format(str(file), binary=".bin" in file.suffixes)
-        matrix = vectors.get_normed_vectors()
-    except Exception as error:  # gensim's parser raises many kinds
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ValueError(f"{file}: no word vectors could be read from it ({reason})") from error
-    return WordVectors(vectors.key_to_index, matrix)

@@ -36,5 +36,5 @@ def test_finds_the_weight_that_made_the_scores(folder, kind):
 
 def test_takes_the_smaller_of_equals(folder):
     pairs = Pairs.of(["好", "我"], ["好好好好", "不知道"])  # both have the same diversity
-    human = ParaScore(folder).similarities(pairs)
+    human = ParaScore(folder).parts(pairs)[0]
     assert tuned(ParaScore(folder), pairs, human).omega == 0

@@ -23,7 +23,7 @@ PAIRS = Pairs.of(SOURCE, PARAPHRASE, FIRST, SECOND)
 @pytest.mark.parametrize(
     "spec",
     [
-        *("bleu:order=2", "self-bleu", "ibleu:alpha=0.3", "self-ibleu:alpha=0.3", "rouge-l"),
+        *("bleu:order=2", "self-bleu", "ibleu:alpha=0.3", "rouge-l"),
         *("sari:tokenize=zh-word:deletion=precision", "hsk-easy", "pinc"),
     ],
 )

@@ -68,7 +68,7 @@ def test_settings_in_a_name():
         *[(" blue", "did you mean bleu"), ("bleu:n=4", "tokenize, order"), ("bleu:order", "order")],
         *[("bleu:order=0", "order"), ("rouge-1:variant=2", "tokenize"), ("weem4pg", "vectors")],
         *[("parascore:threshold=maybe", "threshold"), ("rouge-l:tokenize=zh", "tokenize")],
-        *[("self-ibleu:alpha=-1", "alpha"), ("bert-ibleu:beta=0", "beta")],
+        *[("ibleu:alpha=-1", "alpha"), ("bert-ibleu:beta=0", "beta")],
     ],
 )
 def test_bad_specs(spec, named):

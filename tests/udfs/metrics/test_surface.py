@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gaixie.udfs.metrics import Pairs
-from gaixie.udfs.metrics.bleu import BLEU, IBLEU, SelfBLEU, SelfIBLEU
+from gaixie.udfs.metrics.bleu import BLEU, IBLEU, SelfBLEU
 from gaixie.udfs.metrics.edit_distance import EditDistance
 from gaixie.udfs.metrics.grams import tokenizer
 from gaixie.udfs.metrics.pinc import PINC
@@ -45,5 +45,3 @@ def test_distance_and_ibleu_as_defined(source, paraphrase, reference, alpha):
     assert copied == one(BLEU(), "", paraphrase, source)
     score = one(IBLEU(alpha), source, paraphrase, reference)
     assert score == pytest.approx(kept - alpha * copied, abs=1e-9)
-    own = one(SelfIBLEU(alpha=alpha), source, paraphrase)
-    assert own == pytest.approx(one(IBLEU(alpha), source, paraphrase, source), abs=1e-9)

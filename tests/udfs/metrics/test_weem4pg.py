@@ -103,13 +103,8 @@ def test_every_format(tmp_path, path, name):
         assert matrix[index[word]].tolist() == pytest.approx(vector)
 
 
-def test_kept_until_the_file_changes(tmp_path):
+def test_no_vectors(tmp_path):
     path = tmp_path / "vectors.txt"
-    path.write_text(lines(), encoding="utf-8")
-    first = load_vectors(path)
-    assert load_vectors(path) is first
-    path.write_text("1 2\n只 1.0 0.0\n", encoding="utf-8")
-    assert list(load_vectors(path).rows) == ["只"]
     for content in ("", "我们今天去公园。\n", "3 2\n高兴 1.0 0.0\n快乐 x y\n"):
         path.write_text(content, encoding="utf-8")
         with pytest.raises(ValueError, match=r"^[^\n]*no word vectors could be read[^\n]*$"):

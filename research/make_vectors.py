@@ -31,7 +31,7 @@ import numpy as np
 from gaixie.research.ratings.tables import add_places, read_groups
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.meaning.vectors import MANIFEST, write_table
-from gaixie.udfs.storage.model_folder import check_output, publish, scratch_beside
+from gaixie.udfs.storage.model_folder import new_folder
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
@@ -52,20 +52,21 @@ def run(options: argparse.Namespace) -> None:
     """Counts and embeds the words, reduces the vectors, and writes the table."""
     from gaixie.udfs.metrics.encoder import Encoder
 
-    output = check_output(options.output, MANIFEST, options.overwrite)
-    encoder = Encoder(options.encoder)
-    counts: Counter[str] = Counter()
-    for path, column in options.input:
-        counts.update(count_words(path, column))
-    words = vocabulary(counts, options.words)
-    if len(words) <= options.dimensions:
-        raise ValueError(f"{len(words)} words, expected more than {options.dimensions} dimensions")
-    say(f"{len(counts):,} distinct words, {len(words):,} rows")
-    frequency = np.array([counts[word] for word in words], float)
-    vectors = reduce(embed(encoder, words), frequency, options.dimensions)
-    share = (frequency + 0.5) / sum(counts.values())
-    weights = options.rarity / (options.rarity + np.append(share, 0.0))
-    with scratch_beside(output) as building:
+    with new_folder(options.output, MANIFEST, options.overwrite) as building:
+        encoder = Encoder(options.encoder)
+        counts: Counter[str] = Counter()
+        for path, column in options.input:
+            counts.update(count_words(path, column))
+        words = vocabulary(counts, options.words)
+        if len(words) <= options.dimensions:
+            raise ValueError(
+                f"{len(words)} words, expected more than {options.dimensions} dimensions"
+            )
+        say(f"{len(counts):,} distinct words, {len(words):,} rows")
+        frequency = np.array([counts[word] for word in words], float)
+        vectors = reduce(embed(encoder, words), frequency, options.dimensions)
+        share = (frequency + 0.5) / sum(counts.values())
+        weights = options.rarity / (options.rarity + np.append(share, 0.0))
         table = write_table(
             building,
             words,
@@ -77,8 +78,7 @@ def run(options: argparse.Namespace) -> None:
             most_words=options.words,
             rarity=options.rarity,
         )
-        publish(building, output)
-    print(f"{output}: {table.digest}")
+    print(f"{options.output}: {table.digest}")
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:

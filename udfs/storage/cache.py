@@ -38,30 +38,26 @@ def cache_folder() -> Path:
     folder must belong to this user, and nobody else may write there; otherwise it is passed over. A
     given folder may also belong to root, as in an image; if it is passed over, a line says so.
     """
+    user = os.getuid()
     if given := os.environ.get("GAIXIE_CACHE_DIR"):
-        folder = Path(given).resolve()
-        if _can_write(folder) and _is_safe(folder, 0, os.getuid()):
+        if _can_be_used(folder := Path(given).resolve(), 0, user):
             return folder
         _say_passed_over(given)
     home = Path(os.path.expanduser("~/.cache/gaixie"))
-    for folder in (home, Path(tempfile.gettempdir()) / f"gaixie-{os.getuid()}"):
-        if _can_write(folder) and _is_safe(folder, os.getuid()):
+    for folder in (home, Path(tempfile.gettempdir()) / f"gaixie-{user}"):
+        if _can_be_used(folder, user):
             return folder
     return Path(tempfile.mkdtemp(prefix="gaixie-"))
 
 
-def _can_write(folder: Path) -> bool:
+def _can_be_used(folder: Path, *owners: int) -> bool:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
         return False
-    return os.access(folder, os.W_OK)
-
-
-def _is_safe(folder: Path, *owners: int) -> bool:
     status = folder.lstat()
     is_theirs = stat.S_ISDIR(status.st_mode) and status.st_uid in owners
-    return is_theirs and not status.st_mode & OTHERS_WRITE
+    return is_theirs and os.access(folder, os.W_OK) and not status.st_mode & OTHERS_WRITE
 
 
 @cache  # once

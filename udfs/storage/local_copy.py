@@ -11,11 +11,6 @@ from typing import Any
 from gaixie.udfs.storage import storage
 
 
-def remote(path: str | Path | None) -> bool:
-    """Tells whether a path is the URI of an object store."""
-    return path is not None and "://" in str(path)
-
-
 def fetch(uri: str, folder: Path) -> Path:
     """Copies a file, or a folder with all its content, to a local folder; returns its new path.
 
@@ -32,24 +27,20 @@ def fetch(uri: str, folder: Path) -> Path:
 
 
 @contextmanager
-def local_copy(
-    output: str | Path | None, *inputs: str | Path | None, overwrite: bool = True
-) -> Iterator[list[Any]]:
+def local_copy(output: str | Path | None, *inputs: str | Path | None) -> Iterator[list[Any]]:
     """Yields local paths of an output folder and of inputs; remote ones get local copies.
 
     None stays None. The content of a remote output's local folder is uploaded once the block
-    succeeds. Raises FileExistsError if this would overwrite files without overwrite.
+    succeeds.
     """
-    if remote(output) and not overwrite and storage.exists(str(output)):
-        raise FileExistsError(f"{output}: exists and is not empty; --overwrite replaces it")
     with tempfile.TemporaryDirectory(prefix="gaixie-") as work:
         folders = [Path(work, str(k)) for k in range(1 + len(inputs))]
         paths = [
-            fetch(str(uri), folder) if remote(uri) else None if uri is None else Path(uri)
+            fetch(str(uri), folder) if "://" in str(uri) else uri and Path(uri)
             for uri, folder in zip(inputs, folders[1:], strict=True)
         ]
-        if not remote(output):
-            yield [None if output is None else Path(output), *paths]
+        if "://" not in str(output):
+            yield [output and Path(output), *paths]
             return
         local = folders[0] / str(output).rstrip("/").rpartition("/")[2]
         yield [local, *paths]

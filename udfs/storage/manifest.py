@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.settings import first_fault
 
 FORMAT_VERSION = 2
 """The format that is written, and the newest that can be read."""
@@ -281,7 +282,7 @@ class ReleaseManifest(_Manifest):
         )
 
 
-M = TypeVar("M", RunManifest, ReleaseManifest)
+M = TypeVar("M", bound=_Manifest)
 
 
 def read_run(folder: str, name: str = MANIFEST) -> RunManifest:
@@ -290,31 +291,27 @@ def read_run(folder: str, name: str = MANIFEST) -> RunManifest:
     Raises FileNotFoundError if the run is not published, other OSErrors of
     gaixie.udfs.storage.storage, and ManifestError.
     """
-    return _validated(*_read(folder, "run", name), RunManifest)
+    return _read(storage.join(folder, name), RunManifest)
 
 
 def read_release(folder: str) -> ReleaseManifest:
     """Returns the manifest in a release's folder; raises as read_run does."""
-    return _validated(*_read(folder, "release"), ReleaseManifest)
+    return _read(storage.join(folder, MANIFEST), ReleaseManifest)
 
 
 def read_manifest(folder: str) -> RunManifest | ReleaseManifest:
     """Returns the manifest in a run's or a release's folder; raises as read_run does."""
-    uri, values = _read(folder, "run or release")
-    if isinstance(values, dict) and "version" in values:
-        return _validated(uri, values, ReleaseManifest)
-    return _validated(uri, values, RunManifest)
+    uri = storage.join(folder, MANIFEST)
+    values = storage.read_json(uri) if storage.exists(uri) else None
+    is_release = isinstance(values, dict) and "version" in values
+    return _read(uri, ReleaseManifest) if is_release else _read(uri, RunManifest)
 
 
-def _read(folder: str, kind: str, name: str = MANIFEST) -> tuple[str, Any]:
-    uri = storage.join(folder, name)
+def _read(uri: str, model: type[M]) -> M:
     try:
-        return uri, storage.read_json(uri)
+        values = storage.read_json(uri)
     except FileNotFoundError:
-        raise FileNotFoundError(f"{uri}: no such file: the {kind} is not published") from None
-
-
-def _validated(uri: str, values: Any, model: type[M]) -> M:
+        raise FileNotFoundError(f"{uri}: no such file: it is not published") from None
     stated = values.get("format_version", 1) if isinstance(values, dict) else 1
     if isinstance(stated, int) and stated > FORMAT_VERSION:
         raise ManifestError(
@@ -324,7 +321,5 @@ def _validated(uri: str, values: Any, model: type[M]) -> M:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        fault = f"no '{key}' in it" if first["type"] == "missing" else f"{key}: {first['msg']}"
-        raise ManifestError(f"{uri}: not the manifest of a run or release: {fault}") from None
+        fault = f"not the manifest of a run or release: {first_fault(error)}"
+        raise ManifestError(f"{uri}: {fault}") from None

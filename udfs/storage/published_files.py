@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from gaixie.udfs.storage import storage
@@ -48,6 +48,12 @@ def file_faults(
         faults = [f"{entry.path}: {fault}" for entry, fault in found if fault]
     others = sorted(path for path in stored if re.fullmatch(unlisted, path))
     return [*faults, *(f"{path}: not in the manifest" for path in others)]
+
+
+def print_faults(title: str, faults: Sequence[str]) -> int:
+    """Prints faults, one a line, and their number; returns a command's exit code."""
+    print(*faults, f"{title}: {len(faults) or 'no'} faults", sep="\n")
+    return 1 if faults else 0
 
 
 def run_faults(folder: str, manifest: RunManifest, digest: Digest | None = None) -> list[str]:

@@ -1,9 +1,8 @@
 """Reads and writes files by URI, for jobs and training: manifests, releases, checkpoints.
 
-A URI is a local path, file://, s3:// or s3a:// (both mean the same), or one of a store that another
-fsspec package supports (PACKAGES). Credentials come only from the environment's default chain
-(variables, profile, role); the endpoint of an S3 server comes from AWS_ENDPOINT_URL_S3 or
-AWS_ENDPOINT_URL.
+A URI is a local path, file://, or s3:// or s3a://, which mean the same. Credentials come only from
+the environment's default chain (variables, profile, role); the endpoint of an S3 server comes from
+AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL.
 
 A written file appears complete or not at all. If a store is busy or drops a connection, requests
 are retried a few times. Wrong credentials and missing buckets fail at once, with an OSError of one
@@ -29,12 +28,11 @@ from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from fsspec.implementations.local import LocalFileSystem
 from fsspec.spec import AbstractBufferedFile
 
 from gaixie.udfs.storage.storage_errors import explained
 
-PACKAGES = {"gs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs"}
-"""Schemes of stores other than S3, and the packages that support them."""
 ATTEMPTS = 5
 CONNECT_SECONDS = 5
 READ_SECONDS = 60
@@ -68,7 +66,7 @@ def spark_uri(uri: str) -> str:
 def link_to(uri: str, seconds: int = 6 * 3600) -> str:
     """Returns a URL that reads a file of S3 without a key for some time; for other files, their
     URI."""
-    if not _is_s3(uri):
+    if not _in_store(uri):
         return uri
     system, path = filesystem(uri)
     with explained(uri):
@@ -157,7 +155,7 @@ def open_file(uri: str, mode: str = "rb", link: str = "") -> Iterator[BinaryIO]:
             with explained(uri):
                 system.put_file(beside.name, root)
         return
-    options = {"block_size": BLOCK_BYTES, "cache_type": "readahead"} if _is_s3(uri) else {}
+    options = {"block_size": BLOCK_BYTES, "cache_type": "readahead"} if _in_store(uri) else {}
     with explained(uri):
         opened = _Linked(link) if link.startswith("http") else system.open(root, mode, **options)
     with explained(uri, local=False), opened:
@@ -169,7 +167,7 @@ def read_bytes(uri: str) -> bytes:
     system, root = filesystem(uri)
     with explained(uri):
         # One request, without asking for the size first.
-        return system.cat_file(root, **{"max_concurrency": 1} if _is_s3(uri) else {})
+        return system.cat_file(root, **{"max_concurrency": 1} if _in_store(uri) else {})
 
 
 def read_json(uri: str) -> Any:
@@ -265,29 +263,14 @@ def sha256(uri: str, link: str = "") -> str:
 
 
 def filesystem(uri: str) -> tuple[Any, str]:
-    """Returns (fsspec file system without cached listings, absolute path in it).
-
-    Raises OSError if the package of a store is missing or finds no credentials.
-    """
+    """Returns (fsspec file system without cached listings, absolute path in it)."""
     if not _in_store(uri):
-        from fsspec.implementations.local import LocalFileSystem
-
         return LocalFileSystem(), str(_path(uri).absolute())
-    if _is_s3(uri):
-        variables = sorted(item for item in os.environ.items() if item[0].startswith("AWS_"))
-        bucket, _, key = uri.partition("://")[2].partition("/")
-        if not bucket:
-            raise OSError(f"{uri}: names no bucket, expected s3://bucket/…")
-        return _s3(os.getpid(), *variables), f"{bucket}/{key.strip('/')}"
-    from fsspec.core import url_to_fs
-
-    try:
-        return url_to_fs(uri, use_listings_cache=False)
-    except ImportError:
-        package = PACKAGES[uri.partition("://")[0]]
-        raise OSError(f"{uri}: needs a package that is missing: pip install {package}") from None
-    except (OSError, ValueError) as error:
-        raise OSError(f"{uri}: {str(error).splitlines()[0]}") from None
+    variables = sorted(item for item in os.environ.items() if item[0].startswith("AWS_"))
+    bucket, _, key = uri.partition("://")[2].partition("/")
+    if not bucket:
+        raise OSError(f"{uri}: names no bucket, expected s3://bucket/…")
+    return _s3(os.getpid(), *variables), f"{bucket}/{key.strip('/')}"
 
 
 @lru_cache(maxsize=8)
@@ -321,14 +304,9 @@ def arrow_filesystem(uri: str) -> tuple[Any, str]:
 
 def _in_store(uri: str) -> bool:
     scheme, colon, _ = uri.partition("://")
-    if colon and scheme not in ("file", "s3", "s3a", *PACKAGES):
-        known = ", ".join(f"{name}://" for name in ("file", "s3", "s3a", *PACKAGES))
-        raise OSError(f"{uri}: unknown scheme, expected a path or {known}")
+    if colon and scheme not in ("file", "s3", "s3a"):
+        raise OSError(f"{uri}: unknown scheme, expected a path, file://, s3:// or s3a://")
     return bool(colon) and scheme != "file"
-
-
-def _is_s3(uri: str) -> bool:
-    return uri.startswith(("s3://", "s3a://"))
 
 
 def _path(uri: str) -> Path:
@@ -339,10 +317,9 @@ def _path(uri: str) -> Path:
 
 
 def _modified(entry: dict[str, Any]) -> datetime:
-    """Returns when a file was last written, from an entry of any file system."""
-    names = ("mtime", "LastModified", "last_modified", "created")
-    when = next(entry[name] for name in names if entry.get(name) is not None)
-    return when if isinstance(when, datetime) else datetime.fromtimestamp(when, UTC)
+    """Returns when a file was last written, from an entry of a store or of the file system."""
+    when = entry.get("LastModified")
+    return when or datetime.fromtimestamp(entry["mtime"], UTC)
 
 
 def _entries(uri: str) -> list[tuple[str, dict[str, Any]]]:
@@ -350,8 +327,6 @@ def _entries(uri: str) -> list[tuple[str, dict[str, Any]]]:
     system, root = filesystem(uri)
     with explained(uri):
         found = system.find(root, detail=True)
-        if isinstance(found, list):  # adlfs returns a list for a file
-            found = {name: system.info(name) for name in found}
     start, top = uri.rstrip("/"), root.rstrip("/")
     return [
         (start + entry["name"].removeprefix(top), entry)

@@ -9,27 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-CREDENTIALS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+CREDENTIALS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the profile or role in use"
+
+TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "412")
+UNKNOWN = (
+    *("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"),
+    *("InvalidClientTokenId", "AuthorizationHeaderMalformed", "RequestTimeTooSkewed"),
+)
+DENIED = ("AccessDenied", "AllAccessDisabled", "Forbidden", "403")
 
 ANSWERS: dict[tuple[str, ...], tuple[type[OSError], str]] = {
     ("NoSuchBucket",): (FileNotFoundError, "no such bucket; create it, or fix the name"),
     ("NoSuchKey", "NotFound", "404"): (FileNotFoundError, "no such object"),
-    ("PreconditionFailed", "ConditionalRequestConflict", "412"): (
-        FileExistsError,
-        "is already there",
-    ),
-    (
-        *("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"),
-        *("InvalidClientTokenId", "AuthorizationHeaderMalformed", "RequestTimeTooSkewed"),
-    ): (
-        PermissionError,
-        f"the store does not accept the credentials; check {CREDENTIALS}, or the profile or role "
-        "in use",
-    ),
-    ("AccessDenied", "AllAccessDisabled", "Forbidden", "403"): (
-        PermissionError,
-        "access denied; check the credentials in use and what they may do there",
-    ),
+    TAKEN: (FileExistsError, "is already there"),
+    UNKNOWN: (PermissionError, f"the store does not accept the credentials; check {CREDENTIALS}"),
+    DENIED: (PermissionError, "access denied; check the credentials, and what they may do there"),
 }
 """What the codes of S3's answers mean."""
 
@@ -47,22 +41,14 @@ def explained(uri: str, local: bool = True) -> Iterator[None]:
         package = type(cause).__module__.partition(".")[0]
         if package in ("botocore", "aiobotocore", "aiohttp", "urllib3"):
             raise _store_error(uri, cause) from None
-        ours = str(error).startswith(f"{uri}: ")
-        if package in ("azure", "gcsfs", "google") or (
-            local and isinstance(error, OSError) and not ours
-        ):
-            raise _other_error(uri, error, cause) from None
+        if local and isinstance(error, OSError) and not str(error).startswith(f"{uri}: "):
+            words = {
+                FileNotFoundError: "no such file or folder",
+                FileExistsError: "is already there",
+            }
+            said = words.get(type(error)) or error.strerror or str(error)
+            raise type(error)(f"{uri}: {said.splitlines()[0]}") from None
         raise
-
-
-def _other_error(uri: str, error: Exception, cause: BaseException) -> OSError:
-    if isinstance(error, FileNotFoundError):
-        return FileNotFoundError(f"{uri}: no such file or folder")
-    if isinstance(error, FileExistsError):
-        return FileExistsError(f"{uri}: is already there")
-    said = getattr(cause, "strerror", None) or str(cause)
-    kind = type(error) if isinstance(error, OSError) else OSError
-    return kind(f"{uri}: {said.splitlines()[0]}")
 
 
 def _store_error(uri: str, error: BaseException) -> OSError:
@@ -79,9 +65,7 @@ def _store_error(uri: str, error: BaseException) -> OSError:
         return OSError(f"{uri}: {code}: {(answer.get('Message', '').splitlines() or [said])[0]}")
     missing = boto.NoCredentialsError, boto.PartialCredentialsError, boto.CredentialRetrievalError
     if isinstance(error, (*missing, boto.ProfileNotFound, boto.SSOError)):
-        return PermissionError(
-            f"{uri}: no credentials ({said}); set {CREDENTIALS}, AWS_PROFILE, or run under a role"
-        )
+        return PermissionError(f"{uri}: no credentials ({said}); check {CREDENTIALS}")
     broken_off = type(error).__module__.startswith(("aiohttp", "urllib3"))
     if broken_off or isinstance(error, boto.ConnectionError | boto.HTTPClientError):
         return ConnectionError(

@@ -138,19 +138,14 @@ def opened(name: str, link: str = "") -> Iterator[io.BufferedReader]:
             yield cast(io.BufferedReader, sys.stdin.buffer)
             return
         with storage.open_file(name, link=link) as file:
-            yield io.BufferedReader(_decompressed(name.lower(), file), HEAD_BYTES)
+            ending = next(filter(name.lower().endswith, COMPRESSED), "")
+            plain = COMPRESSED[ending](file) if ending else file
+            yield io.BufferedReader(plain, HEAD_BYTES)
     except TableError:
         raise
     except (ValueError, EOFError, OSError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
         said = " ".join(str(error).split()) or type(error).__name__
         raise TableError(said if said.startswith(f"{name}: ") else f"{name}: {said}") from None
-
-
-def _decompressed(name: str, file: Any) -> Any:
-    for ending, open_it in COMPRESSED.items():
-        if name.endswith(ending):
-            return open_it(file)
-    return file
 
 
 class TextTable:
@@ -173,7 +168,11 @@ class TextTable:
         """Yields the records that begin between two places in bytes."""
         form = self.form
         if form.kind == "xlsx":
-            yield from self._under_header(sheet_records(self._file))
+            rows = sheet_records(self._file)
+            if not self.names:
+                _, header, _ = next(rows, (0, [], ""))
+                self._name([name.strip() for name in header])
+            yield from rows
             return
         if start and not form.names and form.kind in ("csv", "tsv"):
             first = lines_of(_buffered(self._head), str(form.encoding))
@@ -221,12 +220,6 @@ class TextTable:
             check_columns(self._file_name, columns, names)
         return [names.index(name) if name in names else None for name in columns]
 
-    def _under_header(self, rows: Iterator[Record]) -> Iterator[Record]:
-        if not self.names:
-            _, header, _ = next(rows, (0, [], ""))
-            self._name([name.strip() for name in header])
-        yield from rows
-
     @property
     def unnamed(self) -> list[int]:
         """Returns the places of the columns at the end without a name."""
@@ -251,14 +244,8 @@ def _resolved(form: Form, head: bytes) -> Form:
     """Returns the form with encoding, delimiter and quote, which the first bytes decide."""
     encoding = (form.encoding or "utf-8").lower()
     if encoding in ("utf-8", "utf8", "utf-8-sig"):
-        encoding = "utf-8"
-        for marks, name in (
-            ((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE), "utf-32"),
-            ((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "utf-16"),
-        ):
-            if head.startswith(marks):
-                encoding = name
-                break
+        marked = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        encoding = "utf-16" if marked else "utf-8"
     quote = ('"' if form.kind == "csv" else "") if form.quote is None else form.quote
     delimiter = form.delimiter or ("\t" if form.kind == "tsv" else ",")
     if form.kind == "csv" and not (form.delimiter or form.names):

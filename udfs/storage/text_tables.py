@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -50,8 +49,10 @@ def read_columns(
     Form. Raises TableError or OSError, in one line that names file, column and line, for a missing
     column, a column that is not text, or a malformed record.
     """
-    form = replace(form_of(standard if is_standard(name) else name), encoding=encoding)
-    return _rows(name, columns, form, errors)
+    kind = kind_of(standard if is_standard(name) else name)
+    if kind is None:
+        raise TableError(f"{name}: expected a file of {', '.join(READ)}")
+    return _rows(name, columns, Form(kind, encoding), errors)
 
 
 def read_lines(name: str, errors: str = "replace", encoding: str | None = None) -> Iterator[str]:
@@ -102,14 +103,6 @@ def check_extension(name: str, expected: Sequence[str]) -> None:
     """Raises TableError for a file of another extension; standard input and output pass."""
     if not is_standard(name) and not name.endswith(tuple(expected)):
         raise TableError(f"{name}: expected a file of {', '.join(expected[:-1])} or {expected[-1]}")
-
-
-def form_of(name: str) -> Form:
-    """Returns the form that a file's name tells. Raises TableError if it tells none."""
-    kind = kind_of(name)
-    if kind is None:
-        raise TableError(f"{name}: expected a file of {', '.join(READ)}")
-    return Form(kind)
 
 
 @contextmanager

@@ -40,8 +40,5 @@ def test_a_failed_job_leaves_nothing_and_what_is_there_stays(root):
     with pytest.raises(ValueError, match="no sense"):
         fail()
     assert not storage.exists(f"{root}/failed")
-    storage.write(f"{root}/kept/a.json", "{}")
-    with pytest.raises(FileExistsError, match="--overwrite"):
-        local_copy(f"{root}/kept", overwrite=False).__enter__()
     with pytest.raises(FileNotFoundError, match="nowhere: no such file"):
         local_copy(None, f"{root}/nowhere").__enter__()

@@ -25,7 +25,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, get_args
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field
 
 from gaixie.udfs.storage import settings
 
@@ -59,13 +59,6 @@ class EntitySettings(settings.Strict):
     longest: dict[Kind, Length] = Field(default={"title": 40, "quote": 40, "note": 40})
     currencies: tuple[Name, ...] = ("元", "美元")
     units: tuple[tuple[Name, ...], ...] = (("个", "米", "公里", "小时"),)
-
-    @field_validator("kinds")
-    @classmethod
-    def _once(cls, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
-        if len(set(kinds)) < len(kinds):
-            raise ValueError("a kind is named twice")
-        return kinds
 
 
 def load_settings(path: str | Path) -> EntitySettings:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import configparser
 from functools import cache
-from importlib.metadata import distribution
 from pathlib import Path
+
+from gaixie.udfs.text.segmenters.jieba_tables import dictionary
 
 SUFFIXES = tuple("省市县区州镇乡村盟旗岛山河江湖海湾洋港峡")
 LEAST = 3
@@ -25,9 +26,5 @@ def gazetteer() -> frozenset[str]:
     names = {
         name for section in lists.values() for line in section.values() for name in line.split()
     }
-    dictionary = Path(str(distribution("jieba").locate_file("jieba/dict.txt")))
-    for row in dictionary.read_text("utf-8").splitlines():
-        name, _, tag = row.split(" ")
-        if tag == "ns" and len(name) >= LEAST and name.endswith(SUFFIXES):
-            names.add(name)
-    return frozenset(names)
+    places = (name for name, _, tag in dictionary() if tag == "ns" and len(name) >= LEAST)
+    return frozenset(names | {name for name in places if name.endswith(SUFFIXES)})

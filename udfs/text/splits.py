@@ -10,7 +10,7 @@ a group, in every run, release and trainer that has the same seed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -35,17 +35,9 @@ def source_hashes(source: pa.Array | pa.ChunkedArray, seed: int) -> np.ndarray:
     return np.array([xxh3_64_intdigest(data[a:b], seed) for a, b in pairwise(ends)], np.uint64)
 
 
-def bounds(shares: Sequence[float]) -> list[tuple[int, float]]:
-    """Returns (number of the split, its upper bound), without splits of share 0.
-
-    The last split reaches the end, however the sum rounds.
-    """
-    taken = [number for number, share in enumerate(shares) if share > 0]
-    return [*zip(taken, accumulate(shares[number] for number in taken), strict=True)]
-
-
 def splits_of(source: pa.Array | pa.ChunkedArray, shares: Sequence[float], seed: int) -> np.ndarray:
     """Returns each sentence's number in SPLITS: int64, shape (rows,). shares: add up to 1."""
-    taken, ends = zip(*bounds(shares), strict=True)
+    taken = np.flatnonzero(np.array(shares) > 0)
+    ends = np.cumsum(np.array(shares)[taken])[:-1]  # the last reaches the end, however it rounds
     position = (source_hashes(source, seed) >> np.uint64(11)) / 2**53
-    return np.array(taken)[np.searchsorted(ends[:-1], position, side="right")]
+    return taken[np.searchsorted(ends, position, side="right")]

@@ -1,12 +1,11 @@
 """The split of sources: its hash, its bounds, and changes that must not move a source."""
 
 import pyarrow as pa
-import pytest
 import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gaixie.udfs.text.splits import bounds, source_hash, source_hashes, splits_of
+from gaixie.udfs.text.splits import source_hash, source_hashes, splits_of
 
 texts = st.lists(st.text(max_size=12), max_size=8)
 
@@ -42,5 +41,4 @@ def test_the_plain_definition(column, weights):
 
 
 def test_a_split_without_a_share():
-    assert bounds([0.9, 0, 0.1]) == [(0, 0.9), (2, pytest.approx(1.0))]
     assert set(splits_of(pa.array([f"{n}" for n in range(500)]), [0.9, 0, 0.1], 1)) == {0, 2}

@@ -17,14 +17,12 @@ Building takes about a second, and reading the cached arrays a few hundredths.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import importlib.metadata
-import importlib.util
 import math
 import runpy
-import uuid
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib.metadata import distribution, version
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import BadZipFile
@@ -33,6 +31,7 @@ import numpy as np
 from numba import njit
 
 from gaixie.udfs.storage.cache import cache_folder
+from gaixie.udfs.storage.storage import open_file
 
 FORMAT = 1
 """Raise it whenever the contents of the arrays change: it is part of the cache file's name."""
@@ -94,54 +93,26 @@ class Tables(NamedTuple):
 
 @functools.cache
 def load() -> Tables:
-    """Loads the tables once per process from the cache file, or builds and tries to cache them.
-
-    Raises ModuleNotFoundError if the package ``jieba`` is not installed.
-    """
+    """Loads the tables once per process from the cache file, or builds and tries to cache them."""
     path = cache_path()
-    tables = _read(path)
-    if tables is None:
-        tables = build()
-        _write(path, tables)
+    # It may be absent, unreadable, truncated or damaged.
+    with suppress(OSError, ValueError, KeyError, EOFError, BadZipFile):
+        arrays = np.load(path, allow_pickle=False)  # checks checksums
+        return Tables(*(arrays[name] for name in Tables._fields))
+    tables = build()
+    # Several workers may start at once: the last one's file stays.
+    with suppress(OSError), open_file(str(path), "wb") as file:
+        np.savez(file, **tables._asdict())
     return tables
 
 
 def cache_path() -> Path:
     """Returns where the tables are cached (see udfs/storage/cache.py)."""
-    return cache_folder() / f"jieba-{_version('jieba')}-tables-{FORMAT}.npz"
-
-
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError as error:
-        raise ModuleNotFoundError(f"the package {package!r} is missing", name=package) from error
-
-
-def _read(path: Path) -> Tables | None:
-    """Reads the cached tables; None if the file is absent, unreadable, truncated or damaged."""
-    try:
-        with np.load(path, allow_pickle=False) as arrays:  # checks checksums
-            return Tables(*(arrays[name] for name in Tables._fields))
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
-        return None
-
-
-def _write(path: Path, tables: Tables) -> None:
-    """Caches the tables, or does nothing if the folder is not writable."""
-    # Several workers may start at once: each writes its own file, and the last rename wins.
-    scratch = path.with_name(f"{path.name}.{uuid.uuid4().hex}.npz")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        np.savez(scratch, **tables._asdict())
-        scratch.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            scratch.unlink(missing_ok=True)
+    return cache_folder() / f"jieba-{version('jieba')}-tables-{FORMAT}.npz"
 
 
 def build() -> Tables:
-    """Builds the tables from jieba's data files. Raises ModuleNotFoundError without jieba."""
+    """Builds the tables from jieba's data files."""
     # A dict, because one word occurs twice and the total must count it once.
     entries = {word: frequency for word, frequency, _ in dictionary()}
     words, frequencies = list(entries), np.array(list(entries.values()))
@@ -164,23 +135,20 @@ def build() -> Tables:
     )
 
 
-def _folder() -> Path:
-    """Returns the folder of the package jieba without importing it."""
-    spec = importlib.util.find_spec("jieba")
-    if spec is None or not spec.submodule_search_locations:
-        raise ModuleNotFoundError("the package 'jieba' is missing", name="jieba")
-    return Path(spec.submodule_search_locations[0])
+def _file(path: str) -> Path:
+    """Returns a file of the package jieba, which is not imported."""
+    return Path(str(distribution("jieba").locate_file(f"jieba/{path}")))
 
 
 def dictionary() -> Iterator[tuple[str, int, str]]:
-    """Yields the dictionary's (word, frequency, tag). Raises ModuleNotFoundError without jieba."""
-    fields = (_folder() / "dict.txt").read_text("utf-8").split()
+    """Yields the dictionary's (word, frequency, tag)."""
+    fields = _file("dict.txt").read_text("utf-8").split()
     return zip(fields[::3], map(int, fields[1::3]), fields[2::3], strict=True)
 
 
 def _probabilities(name: str) -> dict[str, Any]:
     """Reads the dict P of ``finalseg/prob_NAME.py``, a module that holds only that literal."""
-    return runpy.run_path(str(_folder() / "finalseg" / f"prob_{name}.py"))["P"]
+    return runpy.run_path(str(_file(f"finalseg/prob_{name}.py")))["P"]
 
 
 def _number_characters(

@@ -28,19 +28,23 @@ from gaixie.jobs.vocabulary.build import (
     sentences_of,
     tag_counts,
 )
-from gaixie.udfs.command_line import UserError, make_parser, positive, run_command
+from gaixie.udfs.command_line import (
+    UserError,
+    as_user_error,
+    make_parser,
+    positive,
+    run_command,
+)
 from gaixie.udfs.storage import storage
 from gaixie.udfs.text.segmenters import load_segmenter
 
 
 def main(argv: list[str] | None = None) -> int:
     args = _arguments(argv)
-    try:
+    with as_user_error(ValueError, OSError):
         segmenter = None if args.gold else load_segmenter(args.segmenter)
         if segmenter:
             segmenter.tag(["测试"])
-    except (ValueError, OSError) as error:
-        raise UserError(str(error)) from error
     path, output = args.gold or args.input, args.output.rstrip("/")
     manifest, columns = f"{output}/manifest.json", args.column or ["text"]
     if storage.exists(manifest) and not args.overwrite:

@@ -20,7 +20,13 @@ from datetime import UTC, datetime, timedelta
 
 from gaixie.jobs.corpus.publish import CLEANED, LOCK, held, read_runs
 from gaixie.jobs.releases.store import runs_in_use, unpublished_builds
-from gaixie.udfs.command_line import UserError, make_parser, positive, run_command
+from gaixie.udfs.command_line import (
+    UserError,
+    as_user_error,
+    make_parser,
+    positive,
+    run_command,
+)
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import MANIFEST, ManifestError
 from gaixie.udfs.storage.storage import File
@@ -36,12 +42,10 @@ def main(argv: list[str] | None = None) -> int:
         parser.add_argument(f"--keep-{name}", metavar="N", type=positive, help=text)
     parser.add_argument("--dry-run", action="store_true", help="only list what would be deleted")
     args = parser.parse_args(argv)
-    try:
+    with as_user_error(OSError, ManifestError):
         clean_unpublished(args.root, args.older_than, args.dry_run)
         if args.keep_days or args.keep_runs:
             clean_old(args.root, args.keep_days or 0, args.keep_runs or 0, args.dry_run)
-    except (OSError, ManifestError) as error:
-        raise UserError(str(error)) from error
     return 0
 
 

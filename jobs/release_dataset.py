@@ -30,17 +30,15 @@ from __future__ import annotations
 import argparse
 import sys
 
-from pydantic import ValidationError
-
 from gaixie.jobs.releases import store
 from gaixie.jobs.releases.build import release
 from gaixie.jobs.releases.request import ReleaseRequest
-from gaixie.udfs.command_line import UserError, make_parser, run_command
+from gaixie.udfs.command_line import UserError, as_user_error, make_parser, run_command
 from gaixie.udfs.reports import print_table
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import ManifestError
-from gaixie.udfs.storage.published_files import file_faults
-from gaixie.udfs.storage.settings import add_options, first_fault
+from gaixie.udfs.storage.published_files import file_faults, print_faults
+from gaixie.udfs.storage.settings import add_options, options_of
 from gaixie.udfs.text.splits import SPLITS
 
 WHAT = ("runs", "version", "license", "license_note", "stages", "keep_columns", "title")
@@ -49,34 +47,23 @@ HOW = ("seed", "shards_mb", "dry_run")
 
 def main(argv: list[str] | None = None) -> int:
     args = _arguments(argv)
-    try:
-        return _dispatch(args)
-    except (OSError, ManifestError) as error:  # one line that names the URI
-        raise UserError(str(error)) from error
-
-
-def _dispatch(args: argparse.Namespace) -> int:
-    if args.list:
-        return list_releases(args.root)
-    if args.verify:
-        return verify(args.root, args.verify)
-    if args.set_latest:
-        store.set_latest(args.root, args.set_latest)
-        print(f"{store.latest_of(args.root)}: {args.set_latest}")
-        return 0
-    given = {name: value for name, value in vars(args).items() if value is not None}
-    if args.unreleased:
-        given["runs"] = store.unreleased_runs(args.root)
-        if not given["runs"]:
-            print(f"{args.root}: no unreleased runs: nothing to release")
+    with as_user_error(OSError, ManifestError):  # one line that names the URI
+        if args.list:
+            return list_releases(args.root)
+        if args.verify:
+            return verify(args.root, args.verify)
+        if args.set_latest:
+            store.set_latest(args.root, args.set_latest)
+            print(f"{store.latest_of(args.root)}: {args.set_latest}")
             return 0
-    try:
-        request = ReleaseRequest(**given)
-    except ValidationError as error:
-        option, _, fault = first_fault(error).partition(": ")
-        option = option.split(".")[0].replace("_", "-")
-        raise UserError(f"--{option}: {fault}") from error
-    release(request)
+        if args.unreleased:
+            args.runs = store.unreleased_runs(args.root)
+            if not args.runs:
+                print(f"{args.root}: no unreleased runs: nothing to release")
+                return 0
+        with as_user_error(ValueError):
+            request = options_of(ReleaseRequest, args)
+        release(request)
     return 0
 
 
@@ -104,11 +91,8 @@ def verify(root: str, name: str) -> int:
     manifest = store.published_release(root, name)
     folder = storage.join(store.folder_of(root, name), manifest.build)
     faults = file_faults(folder, manifest.files, storage.sha256)
-    for fault in faults:
-        print(fault)
     count = len(manifest.files)
-    print(f"release {name}: {count} files, {manifest.pairs:,} pairs: {len(faults) or 'no'} faults")
-    return 1 if faults else 0
+    return print_faults(f"release {name}: {count} files, {manifest.pairs:,} pairs", faults)
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

@@ -25,13 +25,18 @@ import argparse
 import atexit
 import gc
 import sys
+from contextlib import nullcontext
+from datetime import UTC, datetime
 
 from pydantic import ValidationError
 
-from gaixie.jobs.corpus.files import check_apart
+from gaixie.jobs.corpus.files import SMALL_BYTES, check_apart, find_input
 from gaixie.jobs.corpus.input import Csv, Input
+from gaixie.jobs.corpus.publish import held
 from gaixie.jobs.scoring.settings import CONFIG, ScoreSettings, load_settings
 from gaixie.udfs.command_line import UserError, make_parser, positive, run_command
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.manifest import MANIFEST
 from gaixie.udfs.storage.settings import add_config, add_options, first_fault
 
 INTERRUPTED = "the run can be resumed with --resume"
@@ -48,10 +53,24 @@ def main(argv: list[str] | None = None) -> int:
         raise UserError("nowhere to write: give --output FOLDER, or output in the config file")
     if not settings.inputs:
         raise UserError("nothing to read: give --input, or inputs in the config file")
-    check_apart(settings.output, [source.path for source in settings.inputs])
-    from gaixie.jobs.scoring.run import score_corpus  # imported late: it takes a second
+    paths = [source.path for source in settings.inputs]
+    check_apart(settings.output, paths)
+    run_id = settings.run_id or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    folder = storage.join(settings.output, "runs", run_id)
+    found = [find_input(source) for source in settings.inputs]
+    with nullcontext() if args.dry_run else held(folder, args.take_over) as lock:
+        if lock and storage.exists(storage.join(folder, MANIFEST)):
+            if not args.resume:
+                raise UserError(f"{folder}: run '{run_id}' is published; use another --run-id")
+            print(f"run '{run_id}' is already published: nothing to do ({folder})")
+            return 0
+        from gaixie.jobs.corpus import session  # takes a second
 
-    score_corpus(settings, args.limit, args.resume, args.take_over, args.dry_run)
+        small = sum(one.size for one in found) < SMALL_BYTES
+        with session.begin_session("gaixie score_corpus", [folder, *paths], small) as wait:
+            from gaixie.jobs.scoring.run import score_corpus  # takes a second, while Java starts
+
+            score_corpus(wait, settings, found, folder, lock, args.limit, args.resume)
     return 0
 
 

@@ -25,7 +25,13 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from rich.console import Console
 
-from gaixie.udfs.command_line import UserError, make_parser, positive, run_command
+from gaixie.udfs.command_line import (
+    UserError,
+    as_user_error,
+    make_parser,
+    positive,
+    run_command,
+)
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.meaning.explain import Why, explainer
 from gaixie.udfs.reports import number, print_table
@@ -40,7 +46,7 @@ from gaixie.udfs.storage.manifest import (
     read_run,
 )
 from gaixie.udfs.storage.progress import Progress
-from gaixie.udfs.storage.published_files import run_faults
+from gaixie.udfs.storage.published_files import print_faults, run_faults
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -57,7 +63,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.release and (args.run_id or not args.serve):
         raise UserError("--release: expected --serve, and no --run-id")
-    try:
+    with as_user_error(OSError, ValueError):
         folder = args.root
         if args.run_id or args.release:
             kind = "runs" if args.run_id else "releases"
@@ -70,8 +76,6 @@ def main(argv: list[str] | None = None) -> int:
         if isinstance(manifest, ReleaseManifest):
             raise UserError(f"{folder}: a release needs --serve")
         return verify(folder, manifest) if args.verify else show(folder, manifest, args.pairs)
-    except (OSError, ValueError) as error:
-        raise UserError(str(error)) from error
 
 
 def list_runs(root: str) -> int:
@@ -165,11 +169,8 @@ def browse(folder: str, manifest: RunManifest | ReleaseManifest, host: str, port
 def verify(folder: str, manifest: RunManifest) -> int:
     """Prints each fault of the run's files, one a line; the line begins with the file."""
     faults = run_faults(folder, manifest, storage.sha256)
-    for fault in faults:
-        print(fault)
-    files = [file for table in manifest.files.values() for file in table]
-    print(f"run {manifest.run_id}: {len(files)} files: {len(faults) or 'no'} faults")
-    return 1 if faults else 0
+    count = sum(map(len, manifest.files.values()))
+    return print_faults(f"run {manifest.run_id}: {count} files", faults)
 
 
 if __name__ == "__main__":

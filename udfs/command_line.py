@@ -16,8 +16,8 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -63,6 +63,18 @@ CAUSES = (
 
 class UserError(Exception):
     """A mistake of the user: the message names the file, the column or the setting."""
+
+
+@contextmanager
+def as_user_error(*kinds: type[Exception]) -> Iterator[None]:
+    """Makes these errors in the block a mistake of the user; by default those of files, values and
+    packages."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, kinds or (OSError, ValueError, ImportError)):
+            raise
+        raise UserError(str(error)) from error
 
 
 class Stopped(KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""Finds the files of an input, and names those that are left out; keeps inputs and outputs
+"""Finds the files of an input before Spark starts, and looks at the first; keeps inputs and outputs
 apart."""
 
 from __future__ import annotations
@@ -9,23 +9,36 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from urllib.parse import unquote
 
-from gaixie.jobs.corpus.input import Input
+from gaixie.jobs.corpus.input import LICENSE, Input
 from gaixie.jobs.corpus.markers import STARTED, WORK
-from gaixie.udfs.command_line import UserError
-from gaixie.udfs.storage import storage
+from gaixie.udfs.command_line import UserError, say
+from gaixie.udfs.storage import storage, tables
 from gaixie.udfs.storage.manifest import MANIFEST
+from gaixie.udfs.storage.records import UNDECODABLE
 from gaixie.udfs.storage.storage import File
-from gaixie.udfs.storage.tables import KINDS, kind_of
+from gaixie.udfs.storage.tables import KINDS, Form, TableError, kind_of
 
 PATTERN = r"[*?\[\]{}]"
 """Characters that make a path a pattern if no file or folder has this name."""
 
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """Value of a folder k=v that stands for null."""
+
+NO_HEADER = "; if no header line is there, --set csv.columns=[source,paraphrase] names the columns"
+LONGEST_NAME = 30
+"""Characters of a column's name; a longer one is rather a sentence."""
+GIVE_ENCODING = "it is not UTF-8: give its encoding"
+
+SMALL_BYTES = 10_000_000
+"""Input of less is scanned in this process (about 100,000 pairs)."""
+
+LISTED = 5
+"""Names of files that a line lists."""
 
 TABLES_OF_JOBS = ("pairs", "scored")
 """Folders that a job writes beside its manifest, of which one is meant where the job's output is
@@ -230,3 +243,101 @@ def _lies_in(path: str, folder: str) -> bool:
     above = [path[:place] for place, letter in enumerate(f"{path}/") if letter == "/"]
     patterns = _without_braces(_resolved(folder))
     return any(name == one or fnmatchcase(name, one) for name in above for one in patterns)
+
+
+# An input
+
+
+@dataclass(frozen=True)
+class FoundFiles:
+    """The files of an input."""
+
+    settings: Input
+    kind: str
+    """One of gaixie.udfs.storage.tables.KINDS."""
+    files: list[File]
+    left_out: list[str]
+    """URIs of the files below the input's path that are not read."""
+    folder_names: list[str]
+    """Columns that the names of folders hold, such as day=1."""
+
+    @property
+    def size(self) -> int:
+        """Returns the bytes of the files."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def form(self) -> Form:
+        return self.settings.csv.form(self.kind)
+
+
+def find_input(settings: Input) -> FoundFiles:
+    """Finds the files of an input, and looks at the first.
+
+    Raises UserError for a missing path, an empty input, an unknown format, or a first file that
+    cannot be read or has no such column.
+    """
+    data, others = find_files(settings.path)
+    if not data:
+        raise UserError(f"{settings.path}: no data, expected at least one file with rows")
+    kind, files = choose_files(settings, data)
+    chosen = {file.uri for file in files}
+    left_out = [*(file.uri for file in data if file.uri not in chosen), *others]
+    if left_out:
+        names = ", ".join(uri.rpartition("/")[2] for uri in left_out[:LISTED])
+        names += ", …" * (len(left_out) > LISTED)
+        say(f"{settings.path}: {len(files)} {kind} files; left out {len(left_out)}: {names}")
+    first = files[0].uri
+    folder_names = [*folder_columns(first, settings.path)]
+    for file in files:
+        if [*folder_columns(file.uri, settings.path)] != folder_names:
+            told = ", ".join(folder_names) or "none"
+            raise UserError(f"{shown(file.uri)}: its folders name other columns than {told}")
+    found = FoundFiles(settings, kind, files, left_out, folder_names)
+    try:
+        header = tables.header_of(first, found.form)
+    except TableError as error:
+        raise reader_fault(first, str(error)) from None
+    if kind != "jsonl":  # whose columns are known once all of it is read
+        recognised(settings, [*header, *folder_names], shown(first))
+    return found
+
+
+def reader_fault(uri: str, said: str) -> UserError:
+    """Returns an error with what a reader said of a file, which may begin with its name."""
+    rest = said.removeprefix(uri)
+    return UserError(f"{shown(uri)}{rest}" if rest != said else f"{shown(uri)}: {said}")
+
+
+def recognised(settings: Input, names: list[str], path: str) -> Input:
+    """Returns the settings with the columns of the two sentences, once the names are checked.
+
+    Raises UserError if a requested column is missing, or two columns have one name.
+    """
+    for side in ("source", "paraphrase"):
+        name = f"{side}_column"
+        known = tables.known_as(names, side)
+        if name not in settings.model_fields_set and side not in names and known:
+            settings = settings.model_copy(update={name: known})
+    options = {
+        settings.source_column: "; --source-column names another",
+        settings.paraphrase_column: "; --paraphrase-column names another",
+        settings.origin_column: "; give --origin, or --origin-column for another",
+    }
+    for wanted in (*settings.text_columns, *(settings.carried or ())):
+        if wanted not in names:
+            there = ", ".join(names) or "none"
+            if any(name.isdecimal() or len(name) > LONGEST_NAME for name in names):
+                options = dict.fromkeys(options, NO_HEADER)
+            hint = f"; {GIVE_ENCODING}" if UNDECODABLE in there else options.get(wanted, "")
+            there = there if there.isprintable() else "what looks like UTF-16, or a binary file"
+            raise UserError(f"{path}: no column '{wanted}', it has: {there}{hint}")
+    lower = [name.lower() for name in names]
+    if settings.license and LICENSE in lower:
+        raise UserError(
+            f"{path}: has a column '{LICENSE}', but the settings state the licence "
+            f"{settings.license!r} for all its pairs; remove one of the two"
+        )
+    if twice := [name for name in names if lower.count(name.lower()) > 1]:
+        raise UserError(f"{path}: columns '{twice[0]}' and '{twice[1]}' have one name: rename one")
+    return settings

@@ -1,4 +1,4 @@
-"""Finds the inputs of a job, and checks every file of them before any work starts."""
+"""Checks every file of the inputs of a job, before any work starts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,19 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
-from gaixie.jobs.corpus.files import choose_files, find_files, folder_columns, local_path, shown
-from gaixie.jobs.corpus.input import LICENSE, Input
+from gaixie.jobs.corpus.files import (
+    GIVE_ENCODING,
+    SMALL_BYTES,
+    FoundFiles,
+    folder_columns,
+    local_path,
+    reader_fault,
+    recognised,
+    shown,
+)
+from gaixie.jobs.corpus.input import Input
 from gaixie.jobs.corpus.parquet import read_table
 from gaixie.jobs.corpus.reading import (
-    FoundFiles,
     InputFiles,
     column,
     numbers,
@@ -34,7 +42,7 @@ from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.spscore.stages import ORIGINS
 from gaixie.udfs.storage import tables
-from gaixie.udfs.storage.records import UNDECODABLE, likely_encoding
+from gaixie.udfs.storage.records import likely_encoding
 from gaixie.udfs.storage.storage import File
 from gaixie.udfs.storage.tables import (
     MALFORMED_LINE,
@@ -49,96 +57,6 @@ RESERVED = (
     *(*FEATURES, *OUTPUTS, MALFORMED_LINE, "row_key", "fit", "_scored", "_unit"),
 )
 """Columns that the job writes itself; compared without case."""
-
-SMALL_BYTES = 10_000_000
-"""Files of less are scanned in this process, before Spark starts (about 100,000 pairs)."""
-
-NO_HEADER = "; if no header line is there, --set csv.columns=[source,paraphrase] names the columns"
-LONGEST_NAME = 30
-"""Characters of a column's name; a longer one is rather a sentence."""
-GIVE_ENCODING = "it is not UTF-8: give its encoding"
-
-LISTED = 5
-"""Names of files that a line lists."""
-
-
-# Before Spark starts
-
-
-def find_input(settings: Input) -> FoundFiles:
-    """Finds the files of an input, and looks at the first.
-
-    Raises UserError for a missing path, an empty input, an unknown format, or a first file that
-    cannot be read or has no such column.
-    """
-    data, others = find_files(settings.path)
-    if not data:
-        raise UserError(f"{settings.path}: no data, expected at least one file with rows")
-    kind, files = choose_files(settings, data)
-    chosen = {file.uri for file in files}
-    left_out = [*(file.uri for file in data if file.uri not in chosen), *others]
-    if left_out:
-        names = ", ".join(uri.rpartition("/")[2] for uri in left_out[:LISTED])
-        names += ", …" * (len(left_out) > LISTED)
-        say(f"{settings.path}: {len(files)} {kind} files; left out {len(left_out)}: {names}")
-    first = files[0].uri
-    folder_names = [*folder_columns(first, settings.path)]
-    for file in files:
-        if [*folder_columns(file.uri, settings.path)] != folder_names:
-            told = ", ".join(folder_names) or "none"
-            raise UserError(f"{shown(file.uri)}: its folders name other columns than {told}")
-    found = FoundFiles(settings, kind, files, left_out, folder_names)
-    try:
-        header = tables.header_of(first, found.form)
-    except TableError as error:
-        raise _fault(first, str(error)) from None
-    if kind != "jsonl":  # whose columns are known once all of it is read
-        _recognised(settings, [*header, *folder_names], shown(first))
-    return found
-
-
-def _fault(uri: str, said: str) -> UserError:
-    """Returns an error with what a reader said of a file, which may begin with its name."""
-    rest = said.removeprefix(uri)
-    return UserError(f"{shown(uri)}{rest}" if rest != said else f"{shown(uri)}: {said}")
-
-
-def _recognised(settings: Input, names: list[str], path: str) -> Input:
-    """Returns the settings with the columns of the two sentences, once the names are checked.
-
-    Raises UserError if a requested column is missing, or two columns have one name.
-    """
-    for side in ("source", "paraphrase"):
-        name = f"{side}_column"
-        known = tables.known_as(names, side)
-        if name not in settings.model_fields_set and side not in names and known:
-            settings = settings.model_copy(update={name: known})
-    options = {
-        settings.source_column: "; --source-column names another",
-        settings.paraphrase_column: "; --paraphrase-column names another",
-        settings.origin_column: "; give --origin, or --origin-column for another",
-    }
-    for wanted in (*settings.text_columns, *(settings.carried or ())):
-        if wanted not in names:
-            there = ", ".join(names) or "none"
-            if any(name.isdecimal() or len(name) > LONGEST_NAME for name in names):
-                options = dict.fromkeys(options, NO_HEADER)
-            hint = f"; {GIVE_ENCODING}" if UNDECODABLE in there else options.get(wanted, "")
-            there = there if there.isprintable() else "what looks like UTF-16, or a binary file"
-            raise UserError(f"{path}: no column '{wanted}', it has: {there}{hint}")
-    lower = [name.lower() for name in names]
-    if settings.license and LICENSE in lower:
-        raise UserError(
-            f"{path}: has a column '{LICENSE}', but the settings state the licence "
-            f"{settings.license!r} for all its pairs; remove one of the two"
-        )
-    if twice := [name for name in names if lower.count(name.lower()) > 1]:
-        raise UserError(f"{path}: columns '{twice[0]}' and '{twice[1]}' have one name: rename one")
-    return settings
-
-
-# With Spark
-
 
 Wanted = Callable[[Input, File], bool]
 """Returns whether to read a file of an input."""
@@ -182,7 +100,7 @@ def _inspect(spark: SparkSession, found: FoundFiles) -> InputFiles:
         source = _with_footers(spark, source)
     else:
         source = _with_scans(spark, source, None if is_named else origin)
-    settings = _recognised(found.settings, source.schema.names, path)
+    settings = recognised(found.settings, source.schema.names, path)
     source = replace(source, settings=settings)
     for name in settings.text_columns:
         if name not in found.settings.text_columns:
@@ -238,7 +156,7 @@ def _with_footers(spark: SparkSession, source: InputFiles) -> InputFiles:
             footers = [*pool.map(read_footer, [file.uri for file in source.files])]
         except TableError as error:
             uris = [file.uri for file in source.files if str(error).startswith(f"{file.uri}:")]
-            raise _fault([*uris, source.settings.path][0], str(error)) from None
+            raise reader_fault([*uris, source.settings.path][0], str(error)) from None
     path, first = source.settings.path, shown(source.files[0].uri)
     expected = {own.name: own.type for own in footers[0].schema}
     for name, kind in expected.items():
@@ -334,7 +252,7 @@ def _check_scans(file: File, parts: list[Scan]) -> None:
     """Raises UserError if a file cannot be read to its end, or has another encoding."""
     for part in parts:
         if part.fault:
-            raise _fault(file.uri, part.fault)
+            raise reader_fault(file.uri, part.fault)
     if any(part.undecodable for part in parts) and not any(part.good for part in parts):
         with opened(file.uri) as data:
             likely = likely_encoding(data.peek())
@@ -351,7 +269,7 @@ def _scans(
     """Reads every part of every file; in this process if they are small."""
     groups = parts_of(source.files, pieces, source.piece_length)
     look = partial(tables.scan, form=source.form, known=known)
-    if sum(file.size for file in source.files) < SMALL_BYTES:
+    if source.size < SMALL_BYTES:
         found = [look(part) for group in groups for part in group]
     else:
 

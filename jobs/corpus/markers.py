@@ -27,26 +27,21 @@ class Markers:
     def __init__(self, folder: str):
         self._folder = folder
 
-    def start(
-        self, deciding: dict[str, Any], resume: bool, output: str, by_part: bool = False
-    ) -> None:
+    def start(self, deciding: dict[str, Any], resume: bool, output: str) -> None:
         """Clears the folder; with resume, keeps it and says whether there is anything to resume.
 
-        deciding: everything that decides the result. by_part: whether each part has its own
-        fingerprint, so that a part with a different one runs again. Without by_part, raises
-        UserError if the killed process had other values.
+        deciding: what must be as it was in the killed process, or UserError is raised; what decides
+        only some parts belongs to their fingerprints.
         """
         deciding = json.loads(json.dumps(deciding))
         path = f"{self._folder}/{STARTED}"
         if resume and storage.exists(path):
             before = storage.read_json(path).get("deciding", {})
-            for change in _changes(before, deciding):
-                if not by_part:
-                    raise UserError(
-                        f"{output}: cannot be resumed: {change}; give the settings it was started "
-                        "with, or start over without --resume"
-                    )
-                say(f"{output}: {change}: the finished steps that depend on it run again")
+            for change in _changes(before, deciding) if deciding else ():
+                raise UserError(
+                    f"{output}: cannot be resumed: {change}; give the settings it was started "
+                    "with, or start over without --resume"
+                )
         else:
             if resume:
                 say(f"{output}: nothing to resume: starting over")
@@ -73,6 +68,7 @@ class Markers:
             if "told" in left and left["fingerprint"] == fingerprint:
                 say(f"{part}: already done")
                 return left["told"]
+            say(f"{part}: its files or settings have changed: done again")
             storage.delete(marker)
         told = work()
         storage.write_json(marker, {"fingerprint": fingerprint, "told": told})

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from gaixie.jobs.corpus.files import local_path
-from gaixie.udfs.command_line import UserError, say
+from gaixie.udfs.command_line import UserError, as_user_error, say
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import (
     MANIFEST,
@@ -62,12 +62,9 @@ def read_runs(root: str, cleaned: bool = False) -> list[RunManifest]:
                 return manifest.model_copy(update={"run_id": run_id})  # may be a copied folder
         return None
 
-    try:
+    with as_user_error(OSError, ManifestError), ThreadPoolExecutor(16) as pool:
         names = [name for name in storage.children(runs) if _is_run_id(name)]
-        with ThreadPoolExecutor(16) as pool:
-            found = [manifest for manifest in pool.map(read, names) if manifest]
-    except (OSError, ManifestError) as error:
-        raise UserError(str(error)) from error
+        found = [manifest for manifest in pool.map(read, names) if manifest]
     return sorted(found, key=lambda manifest: (manifest.created, manifest.run_id))
 
 
@@ -150,10 +147,8 @@ def held(folder: str, take_over: bool) -> Iterator[RunLock]:
         made += [above for above in made[0].parents if not above.exists()]
     lock = RunLock(folder)
     try:
-        try:
+        with as_user_error(OSError):
             lock.acquire(take_over)
-        except OSError as error:
-            raise UserError(str(error)) from error
         yield lock
     finally:
         lock.release()

@@ -15,15 +15,13 @@ from math import ceil
 from urllib.parse import unquote
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from gaixie.jobs.corpus.files import folder_columns, shown
-from gaixie.jobs.corpus.input import LICENSE, Input
-from gaixie.jobs.corpus.parquet import CHECKED
+from gaixie.jobs.corpus.files import FoundFiles, folder_columns, shown
+from gaixie.jobs.corpus.input import LICENSE
+from gaixie.jobs.corpus.parquet import CHECKED, SPARK_ERRORS
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
@@ -47,24 +45,6 @@ PART_BYTES, OPEN_BYTES = 16_000_000, 1_000_000
 
 Span = tuple[int, int]
 """A part of one file: its first row group or byte, and the first behind it."""
-
-
-@dataclass(frozen=True)
-class FoundFiles:
-    """The files of an input."""
-
-    settings: Input
-    kind: str
-    """One of gaixie.udfs.storage.tables.KINDS."""
-    files: list[File]
-    left_out: list[str]
-    """URIs of the files below the input's path that are not read."""
-    folder_names: list[str]
-    """Columns that the names of folders hold, such as day=1."""
-
-    @property
-    def form(self) -> Form:
-        return self.settings.csv.form(self.kind)
 
 
 @dataclass(frozen=True)
@@ -212,10 +192,6 @@ def parts_of(files: Sequence[File], pieces: Mapping[str, int], length: int) -> l
                 size = file.size // count + OPEN_BYTES
             groups[-1].append(Part(file.uri, start or 0, end, link))
     return groups
-
-
-SPARK_ERRORS = (PySparkException, Py4JJavaError)
-"""Errors that a failed Spark job raises."""
 
 
 @contextmanager

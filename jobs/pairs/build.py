@@ -15,6 +15,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from math import ceil
 from typing import Literal
@@ -23,17 +24,28 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from gaixie.jobs.corpus.files import check_apart, find_files, shown
-from gaixie.jobs.corpus.inspection import SMALL_BYTES, find_input, inspect_inputs
+from gaixie.jobs.corpus.files import (
+    SMALL_BYTES,
+    FoundFiles,
+    check_apart,
+    find_files,
+    find_input,
+    shown,
+)
+from gaixie.jobs.corpus.inspection import inspect_inputs
 from gaixie.jobs.corpus.markers import STARTED, WORK, Markers
-from gaixie.jobs.corpus.parquet import read_table, write_table
+from gaixie.jobs.corpus.parquet import (
+    escape_undecodable,
+    input_entry,
+    read_table,
+    write_table,
+    written_files,
+)
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.publish import held, now
-from gaixie.jobs.corpus.reading import FoundFiles, line_fault, read_files
+from gaixie.jobs.corpus.reading import line_fault, read_files
 from gaixie.jobs.corpus.session import begin_session
-from gaixie.jobs.corpus.written import escape_undecodable, input_entry, observed, written_files
-from gaixie.jobs.pairs.groups import by_reason, judge_columns
-from gaixie.jobs.pairs.method import Method
+from gaixie.jobs.pairs.method import Method, by_reason, judge_columns
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage, tables
 from gaixie.udfs.storage.manifest import MANIFEST, PairsManifest, RunInput
@@ -58,7 +70,7 @@ def build_pairs(
     check_apart(method.folder, method.paths)
     found = None if method.lines else find_input(method.table())
     lines = [_lines_entry(path) for path in method.lines.values()]
-    size = sum(file.size for file in found.files) if found else sum(one.bytes for one in lines)
+    size = found.size if found else sum(one.bytes for one in lines)
     uris = [method.folder, *method.paths]
     with begin_session("gaixie build_pairs", uris, size < SMALL_BYTES) as wait:
         method.check()
@@ -74,9 +86,9 @@ def build_pairs(
             build.open(found, lines)
             build.start(resume)
             build.judge()
-            build.made = build.keep("made", method.make(build, build.fit))[0]
-            build.write()
-            build.publish()
+            made, _ = build.keep("made", method.make(build, build.fit))
+            build.write(made)
+            build.publish(made)
     return 0
 
 
@@ -104,29 +116,31 @@ def _is_published(output: str, resume: bool) -> bool:
     return False
 
 
+@dataclass
 class PairsBuild:
     """A building of pairs; its steps in the order in which build_pairs calls them."""
 
-    made: DataFrame
-    """What the method makes of the fit items, columns gaixie.jobs.pairs.groups.MADE."""
+    spark: SparkSession
+    name: str
+    method: Method
+    limit: int | None
+    check_lock: Callable[[], None]
+    """Raises UserError if another process holds the output."""
+    figures: dict[str, int] = field(default_factory=dict)
+    """The method's figures about its work, for the manifest."""
+    started: float = field(default_factory=time.monotonic)
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        name: str,
-        method: Method,
-        limit: int | None,
-        check_lock: Callable[[], None],
-    ):
-        """check_lock: raises if another process holds the output."""
-        self.spark, self.name, self.method, self.limit = spark, name, method, limit
-        self.check_lock = check_lock
-        self.output = method.folder
-        self.work = f"{self.output}/{WORK}"
-        self.markers = Markers(self.work)
-        self.figures: dict[str, int] = {}
-        """The method's figures about its work, for the manifest."""
-        self.started = time.monotonic()
+    @property
+    def output(self) -> str:
+        return self.method.folder
+
+    @property
+    def work(self) -> str:
+        return f"{self.output}/{WORK}"
+
+    @property
+    def markers(self) -> Markers:
+        return Markers(self.work)
 
     def open(self, found: FoundFiles | None, lines: list[RunInput]) -> None:
         """Opens the input: a table, or, if found is None, files of lines."""
@@ -164,7 +178,7 @@ class PairsBuild:
             self.check_lock()
             with progress(self.spark, name, None):
                 write_table(table, f"{folder}/{name}")
-            return observed(counted) if counted else {}
+            return counted.get if counted else {}
 
         told = self.markers.once(name, write)
         return read_table(self.spark, f"{folder}/{name}", schema=table.schema), told
@@ -172,7 +186,7 @@ class PairsBuild:
     def try_out(self) -> None:
         """Judges the first rows, and prints what the method would get; writes nothing."""
         if self.method.lines:
-            self.rows = self.spark.createDataFrame(next(lines_of(self._uris_of_lines())))
+            self.rows = self.spark.createDataFrame(next(self._lines()))
         most = self.limit or TRIED
         self.judged = self._items(self.rows.limit(most)).cache()
         print(f"of the first {most:,} rows, {self.fit.count():,} items can be in a pair")
@@ -202,16 +216,30 @@ class PairsBuild:
         reason = F.coalesce(line_fault(), F.col("_judged.reason")).alias("reason")
         return items.select(reason, "_judged.group", *items.columns).drop("_judged")
 
-    def _uris_of_lines(self) -> dict[str, str]:
-        named = zip(self.method.lines, self.entries, strict=True)
-        return {name: entry.listing[0].path for name, entry in named}
+    def _lines(self) -> Iterator[pa.Table]:
+        """Yields tables of the lines with the same number, and an empty malformed_line.
+
+        Raises UserError unless all files have equally many.
+        """
+        uris = [entry.listing[0].path for entry in self.entries]
+        paths = dict(zip(self.method.lines, uris, strict=True))
+        readers = [tables.read(Part(path), [name], Form("txt")) for name, path in paths.items()]
+        try:
+            for batches in zip(*readers, strict=True):
+                columns = {name: batch[name] for name, batch in zip(paths, batches, strict=True)}
+                yield pa.table(columns | {MALFORMED_LINE: batches[0][MALFORMED_LINE]})
+        except tables.TableError as error:
+            raise UserError(str(error)) from None
+        except ValueError:  # also pyarrow's, of columns that differ in length
+            named = ", ".join(map(shown, uris))
+            raise UserError(f"{named}: expected files with equally many lines") from None
 
     def _lines_as_table(self) -> DataFrame:
         """Writes files of lines as Parquet, since lines correspond by their number."""
         path = f"{self.work}/lines"
 
         def write() -> dict[str, int]:
-            for number, table in enumerate(lines_of(self._uris_of_lines())):
+            for number, table in enumerate(self._lines()):
                 self.check_lock()
                 storage.write_table(f"{path}/{number:06d}.parquet", table)
             return {}
@@ -224,13 +252,16 @@ class PairsBuild:
         """Returns the items that can be in a pair."""
         return self.judged.where("reason IS NULL").drop("reason", MALFORMED_LINE)
 
-    def write(self) -> None:
-        """Writes the pairs with their lineage, and the items in no pair by reason."""
+    def write(self, made: DataFrame) -> None:
+        """Writes the pairs with their lineage, and the items in no pair by reason.
+
+        made: what the method makes of the fit items, columns gaixie.jobs.pairs.method.MADE.
+        """
         method = self.method
         model, model_version = method.lineage()
         common = json.dumps(method.parameters(), sort_keys=True, ensure_ascii=False)
         lineage = {"method": self.name, "model": model, "version": model_version}
-        pairs = self.made.where("reason IS NULL").select(
+        pairs = made.where("reason IS NULL").select(
             *("source", "paraphrase"),
             F.lit(method.origin).alias("origin"),
             "group",
@@ -245,7 +276,7 @@ class PairsBuild:
         unfit = self.judged.where("reason IS NOT NULL")
         if method.alone:
             unfit = unfit.withColumn("paraphrase", F.lit(None).cast("string"))
-        left = self.made.where("reason IS NOT NULL AND NOT dropped")
+        left = made.where("reason IS NOT NULL AND NOT dropped")
         rows = unfit.unionByName(left, allowMissingColumns=True).select(columns)
         if by_reason(rows):
             rows = escape_undecodable(rows, columns[:-1])
@@ -259,14 +290,22 @@ class PairsBuild:
         size = sum(file.size for file in storage.list_files(f"{self.work}/{name}"))
         return ceil(size / (self.method.target_file_mb * 1e6))
 
-    def publish(self) -> None:
+    def publish(self, made: DataFrame) -> None:
         """Counts the written rows, closes the accounts, and writes the manifest."""
         pairs, method = read_table(self.spark, f"{self.output}/pairs"), self.method
         quarantine: Counter[str] = Counter()
         if storage.exists(f"{self.output}/quarantine"):
             quarantine = by_reason(read_table(self.spark, f"{self.output}/quarantine"))
-        used, made = method.used(self, pairs), pairs.count()
-        self._check_accounts(used, made, quarantine)
+        read, used, count = self.items_read, method.used(self, pairs), pairs.count()
+        if read != used + quarantine.total():
+            raise RuntimeError(
+                f"{read} items read, but {used} in pairs + {quarantine.total()} quarantined; "
+                "nothing was published"
+            )
+        if not count and not method.may_be_empty:
+            left = ", ".join(f"{reason} {n:,}" for reason, n in sorted(quarantine.items()))
+            fault = f"made no pair from {read:,} items ({left}); nothing was published"
+            raise UserError(f"{method.paths[0]}: {fault}")
         written = {n: written_files(self.spark, self.output, n) for n in TABLES}
         manifest = PairsManifest(
             method=self.name,
@@ -277,12 +316,12 @@ class PairsBuild:
             limit=self.limit,
             inputs=self.entries,
             rows=self.rows_read,
-            read=self.items_read,
+            read=read,
             used=used,
             quarantine=dict(sorted(quarantine.items())),
             groups=pairs.select("group").distinct().count(),
-            pairs=made,
-            dropped=dict(sorted(by_reason(self.made.where("dropped")).items())),
+            pairs=count,
+            dropped=dict(sorted(by_reason(made.where("dropped")).items())),
             figures=self.figures,
             seconds=round(time.monotonic() - self.started, 1),
             files={name: files for name, files in written.items() if files},
@@ -290,42 +329,12 @@ class PairsBuild:
         self.check_lock()
         storage.write(f"{self.output}/{MANIFEST}", manifest.to_json())
         storage.delete(self.work)
-        print(f"{manifest.rows:,} rows read: {manifest.read:,} items")
-        print(f"  {manifest.used:>12,} in pairs")
-        for reason, count in manifest.quarantine.items():
-            print(f"  {count:>12,} in quarantine: {reason}")
-        for reason, count in manifest.dropped.items():
-            print(f"  {count:>12,} further candidates left out: {reason}")
-        print(f"{manifest.pairs:,} pairs in {manifest.groups:,} groups ({manifest.seconds:.0f} s)")
+        print(f"{manifest.rows:,} rows read: {read:,} items")
+        lines = {"in pairs": used}
+        lines |= {f"in quarantine: {reason}": n for reason, n in manifest.quarantine.items()}
+        dropped = "further candidates left out"
+        lines |= {f"{dropped}: {reason}": n for reason, n in manifest.dropped.items()}
+        for text, n in lines.items():
+            print(f"  {n:>12,} {text}")
+        print(f"{count:,} pairs in {manifest.groups:,} groups ({manifest.seconds:.0f} s)")
         print(f"pairs: {self.output}/pairs\nmanifest: {self.output}/{MANIFEST}")
-
-    def _check_accounts(self, used: int, made: int, quarantine: Counter[str]) -> None:
-        read = self.items_read
-        if read != used + quarantine.total():
-            raise RuntimeError(
-                f"{read} items read, but {used} in pairs + {quarantine.total()} quarantined; "
-                "nothing was published"
-            )
-        if not made and not self.method.may_be_empty:
-            left = ", ".join(f"{reason} {count:,}" for reason, count in sorted(quarantine.items()))
-            raise UserError(
-                f"{self.method.paths[0]}: made no pair from {read:,} items ({left}); "
-                "nothing was published"
-            )
-
-
-def lines_of(paths: dict[str, str]) -> Iterator[pa.Table]:
-    """Yields tables of lines with the same number, and an empty malformed_line.
-
-    paths: a file for each column. Raises UserError unless all have equally many lines.
-    """
-    readers = [tables.read(Part(path), [name], Form("txt")) for name, path in paths.items()]
-    try:
-        for batches in zip(*readers, strict=True):
-            columns = {name: batch[name] for name, batch in zip(paths, batches, strict=True)}
-            yield pa.table(columns | {MALFORMED_LINE: batches[0][MALFORMED_LINE]})
-    except tables.TableError as error:
-        raise UserError(str(error)) from None
-    except ValueError:  # also pyarrow's, of columns that differ in length
-        named = ", ".join(map(shown, paths.values()))
-        raise UserError(f"{named}: expected files with equally many lines") from None

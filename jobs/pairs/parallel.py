@@ -17,8 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from gaixie.jobs.corpus.input import Uri
-from gaixie.jobs.pairs.groups import MADE
-from gaixie.jobs.pairs.method import Candidate, PairsInput
+from gaixie.jobs.pairs.method import MADE, Candidate, PairsInput
 from gaixie.jobs.pairs.translation import CHINESE, Direction, Translating
 
 if TYPE_CHECKING:

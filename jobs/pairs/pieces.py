@@ -18,12 +18,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from gaixie.jobs.corpus.parquet import read_table, write_table
+from gaixie.jobs.corpus.parquet import data_files, read_table, write_table
 from gaixie.jobs.corpus.progress import progress
-from gaixie.jobs.corpus.written import data_files
 from gaixie.jobs.pairs.build import PairsBuild
-from gaixie.jobs.pairs.groups import MADE, MADE_ARROW
-from gaixie.jobs.pairs.method import REPEATED, Candidate, Method
+from gaixie.jobs.pairs.method import MADE, MADE_ARROW, REPEATED, Candidate, Method
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.text.normalise import normalise, normalise_column

@@ -21,7 +21,7 @@ from gaixie.jobs.corpus.input import Uri
 from gaixie.jobs.pairs.back_translation import ThereAndBack
 from gaixie.jobs.pairs.method import Candidate
 from gaixie.jobs.pairs.translation import CHINESE, Direction, Translation
-from gaixie.udfs.command_line import UserError
+from gaixie.udfs.command_line import as_user_error
 from gaixie.udfs.meaning.language_model import LanguageModel
 from gaixie.udfs.metrics.hsk import levels, mean_levels
 from gaixie.udfs.metrics.metric import Pairs
@@ -60,11 +60,9 @@ class Simplify(ThereAndBack):
 
     def check(self) -> None:
         super().check()
-        try:
+        with as_user_error():
             levels()
             load_metric(self.similarity)
-        except (OSError, ValueError, ImportError) as error:
-            raise UserError(str(error)) from error
 
     def candidates(self, sentences: Sequence[str]) -> Iterable[Candidate]:
         """Yields a candidate of each sentence."""

@@ -1,31 +1,26 @@
 """Translates sentences with models of transformers: m2m100, or one Marian model a direction.
 
-A model is a folder, local or of an object store, or a name in the Hugging Face cache. m2m100 reads
-and writes all languages, which its tokens __zh__ … name; a Marian model (opus-mt) has a language
-pair in its name, so the setting says {source} and {target} there.
+A model is a folder, at the same path on every host, or a name in the Hugging Face cache. m2m100
+reads and writes all languages, which its tokens __zh__ … name; a Marian model (opus-mt) has a
+language pair in its name, so the setting says {source} and {target} there.
 """
 
 from __future__ import annotations
 
 import re
-import tempfile
-import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
-from pyspark import SparkContext, SparkFiles
 from pyspark.sql import DataFrame
 
 from gaixie.jobs.corpus.session import cores
 from gaixie.jobs.pairs.method import Candidate, Method
 from gaixie.jobs.pairs.pieces import write_pieces
 from gaixie.udfs import networks
-from gaixie.udfs.command_line import UserError
+from gaixie.udfs.command_line import as_user_error
 from gaixie.udfs.meaning.pair_encoder import batches
-from gaixie.udfs.storage.local_copy import fetch, remote
 from gaixie.udfs.text.normalise import normalise
 
 if TYPE_CHECKING:
@@ -40,12 +35,6 @@ CUT_OFF = "cut_off"
 EMPTY = "empty_translation"
 COPIED = "copied_translation"
 """Reason: the translation into another language equals its source."""
-WRONG_LANGUAGE = "wrong_language"
-"""Reason: less than half of the translation's letters are in the language's script."""
-
-_ROWS = Path(__file__).with_name("languages.tsv").read_text("utf-8").splitlines()
-SCRIPTS = dict(row.split("\t") for row in _ROWS[1:])
-"""Scripts by ISO 639-1 code; a script is how its Unicode character names begin."""
 
 PIECES = 512
 """Maximum pieces in progress at once."""
@@ -94,27 +83,23 @@ class Translating(Method):
         raise NotImplementedError
 
     def check(self) -> None:
-        """Raises UserError if a model lacks a part or a language; loads no weights. Executors get a
-        model of an object store with Spark's files."""
+        """Raises UserError if a model lacks a part or a language; loads no weights."""
         for model, *languages, _ in self.directions_of_models:
-            try:
+            with as_user_error():
                 tokenizer, config = load_vocabulary(model)
                 for language in languages if config.model_type == "m2m_100" else ():
                     language_token(tokenizer, model, language)
-            except (OSError, ValueError, ImportError) as error:
-                raise UserError(str(error)) from error
 
     def make(self, build: PairsBuild, fit: DataFrame) -> DataFrame:
         """Lets the executors translate, a piece on each core."""
-        share_models(build.spark.sparkContext, self.directions_of_models)
         at_once = min(cores(build.spark), PIECES)
         sentences = self.piece_sentences
         return write_pieces(build, fit, self.candidates, sentences, at_once, self.reads)
 
     def digests(self) -> str:
         """Returns the names and digests of the models."""
-        folders = (model_folder(direction.model) for direction in self.directions_of_models)
-        return " ".join(dict.fromkeys(map(networks.model_signature, folders)))
+        models = (direction.model for direction in self.directions_of_models)
+        return " ".join(dict.fromkeys(map(networks.model_signature, models)))
 
     def translate(self, way: Direction, texts: Sequence[str]) -> list[Translation]:
         """Returns a translation of each text. Within one language, a text may stay unchanged.
@@ -132,7 +117,7 @@ class Translating(Method):
             rows = [short[k] for k in batch]
             found = translator.generate([ids[row] for row in rows], self, way.target)
             for row, (text, ended) in zip(rows, found, strict=True):
-                made[row] = judged(texts[row], text, ended, way.target, way.source == way.target)
+                made[row] = judged(texts[row], text, ended, way.source == way.target)
         return made
 
     def go_on(self, way: Direction, made: Sequence[Translation]) -> list[Translation]:
@@ -169,8 +154,8 @@ class Translator:
             torch.set_num_threads(threads)
         self.tokenizer, config = load_vocabulary(model)
         self.has_languages = config.model_type == "m2m_100"
-        with networks.loading(folder := model_folder(model)):
-            network = networks.load_network(transformers.AutoModelForSeq2SeqLM, folder, config)
+        with networks.loading(model):
+            network = networks.load_network(transformers.AutoModelForSeq2SeqLM, model, config)
         self.network = network.to(self.device, getattr(torch, precision))
         positions = getattr(config, "max_position_embeddings", self.tokenizer.model_max_length)
         self.longest = min(self.tokenizer.model_max_length, positions)
@@ -218,36 +203,14 @@ load_translator = cache(Translator)
 """Returns a translator, loaded once in a process."""
 
 
-@cache
-def model_folder(model: str) -> str:
-    """Returns the path that transformers loads; copies a model of an object store to this host once
-    a process.
-
-    On the hosts of its workers, Spark has already copied it: see share_models.
-    """
-    if not remote(model):
-        return model
-    if SparkFiles._is_running_on_worker:
-        return SparkFiles.get(model.rstrip("/").rpartition("/")[2])
-    return str(fetch(model, Path(tempfile.mkdtemp(prefix="gaixie-model-"))))
-
-
-def share_models(context: SparkContext, directions: Sequence[Direction]) -> None:
-    """Makes each executor fetch the models of object stores before its first task."""
-    for model in dict.fromkeys(direction.model for direction in directions):
-        if remote(model):
-            context.addFile(model.rstrip("/"), recursive=True)
-
-
 def load_vocabulary(model: str) -> tuple[Any, Any]:
     """Returns a model's tokenizer and configuration. Raises ValueError or OSError of one line."""
     import transformers
 
-    folder = model_folder(model)
     try:
-        with networks.loading(folder):
-            config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
-            tokenizer = networks.load_tokenizer(folder)
+        with networks.loading(model):
+            config = transformers.AutoConfig.from_pretrained(model, local_files_only=True)
+            tokenizer = networks.load_tokenizer(model)
     except ImportError as error:
         needed = re.search(r"(sentencepiece|sacremoses|tiktoken)", str(error), re.IGNORECASE)
         name = needed[0].lower() if needed else str(error).split("\n")[0]
@@ -266,23 +229,11 @@ def language_token(tokenizer: Any, model: str, language: str) -> int:
     return number
 
 
-def judged(text: str, made: str, ended: bool, target: str, same_language: bool) -> Translation:
+def judged(text: str, made: str, ended: bool, same_language: bool) -> Translation:
     """Returns a text's translation, checked, given whether it ended."""
     if not made:
         return Translation(None, EMPTY)
     if not ended:
         return Translation(made, CUT_OFF)
-    if normalise(made) == normalise(text):
-        return Translation(made, None if same_language else COPIED)
-    return Translation(made, None if is_language(made, target) else WRONG_LANGUAGE)
-
-
-def is_language(text: str, language: str) -> bool:
-    """Returns whether at least half of the letters are in the language's script; for a language
-    without a known script, whether less than half are Chinese."""
-    letters = [unicodedata.name(c, "").partition(" ")[0] for c in text if c.isalpha()]
-    if not letters:
-        return False
-    if language not in SCRIPTS:
-        return letters.count("CJK") * 2 < len(letters)
-    return 2 * sum(name in SCRIPTS[language].split() for name in letters) >= len(letters)
+    copied = not same_language and normalise(made) == normalise(text)
+    return Translation(made, COPIED if copied else None)

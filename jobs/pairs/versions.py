@@ -23,8 +23,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from xxhash import xxh3_64_intdigest
 
-from gaixie.jobs.pairs.groups import MADE, MADE_ARROW
-from gaixie.jobs.pairs.method import ALONE, OVER_LIMIT, REPEATED, Candidate, Method, PairsInput
+from gaixie.jobs.pairs.method import (
+    ALONE,
+    MADE,
+    MADE_ARROW,
+    OVER_LIMIT,
+    REPEATED,
+    Candidate,
+    Method,
+    PairsInput,
+)
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.splitmix import GOLDEN, mix
 
@@ -118,19 +126,12 @@ def choose(codes: np.ndarray, max_pairs: int | None) -> Iterator[tuple[int, int]
     """Yields (source, paraphrase) as indexes into distinct uint64 codes, shape (n,).
 
     The pairs are all those of the COMPARED least codes, or the max_pairs with the least key among
-    them. Memory is linear in n and max_pairs.
+    them.
     """
     order = np.argsort(codes, kind="stable")[:COMPARED]
-    codes = codes[order]
-    kept = np.empty((0, 2), np.int64), np.empty(0, np.uint64)
-    for first in range(len(codes)):
-        second = np.arange(first + 1, len(codes))
-        pairs = np.stack([np.full_like(second, first), second], axis=1)
-        if max_pairs is None:
-            yield from map(tuple, order[pairs].tolist())
-            continue
-        keys = mix(codes[first : first + 1] * GOLDEN ^ codes[second])  # SplitMix64 of both
-        pairs, keys = np.concatenate([kept[0], pairs]), np.concatenate([kept[1], keys])
+    first, second = np.triu_indices(len(order), 1)
+    if max_pairs is not None:
+        keys = mix(codes[order[first]] * GOLDEN ^ codes[order[second]])  # SplitMix64 of both
         least = np.argsort(keys, kind="stable")[:max_pairs]
-        kept = pairs[least], keys[least]
-    yield from map(tuple, order[kept[0]].tolist())
+        first, second = first[least], second[least]
+    yield from zip(order[first].tolist(), order[second].tolist(), strict=True)

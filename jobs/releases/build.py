@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,11 +20,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from gaixie.jobs.corpus.input import LICENSE
-from gaixie.jobs.corpus.parquet import read_table
+from gaixie.jobs.corpus.parquet import data_files, digests, read_table
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.publish import now
 from gaixie.jobs.corpus.session import set_shuffle_partitions, start_session
-from gaixie.jobs.corpus.written import data_files, digests
 from gaixie.jobs.releases import rows, store
 from gaixie.jobs.releases.card import card, croissant
 from gaixie.jobs.releases.request import ReleaseRequest
@@ -153,7 +152,7 @@ def count_duplicates(build: ReleaseBuild) -> Counts:
         return Counter()
     with progress(build.spark, "finding duplicates", in_runs):
         counts = rows.find_duplicates(build.pairs()).groupBy("origin", "stage").count()
-        return Counter({(origin, stage): n for origin, stage, n in counts.collect()})
+        return Counter({(origin, stage): pairs for origin, stage, pairs in counts.collect()})
 
 
 def write_data(build: ReleaseBuild, duplicates: Counts) -> dict[str, str]:
@@ -219,8 +218,7 @@ def describe(
     """
     data = _describe_files(build, storage.list_files(storage.join(build.folder, "data")))
     manifest = _manifest(build, kinds, counts, duplicates)
-    about = {"input_licenses": licences, "license_note": build.request.license_note}
-    manifest = manifest.model_copy(update=about | {"files": data})
+    manifest = manifest.model_copy(update={"input_licenses": licences, "files": data})
     if sum(file.rows for file in manifest.data_files) != counts["pairs"].sum():
         raise RuntimeError("the files' footers do not match their rows; nothing was published")
     for name, text_of in CARDS.items():
@@ -252,14 +250,13 @@ def _manifest(
     build: ReleaseBuild, kinds: dict[str, str], counts: pd.DataFrame, duplicates: Counts
 ) -> ReleaseManifest:
     """Returns the manifest without its files."""
-    request, in_runs = build.request, build.in_runs
+    request, in_runs, left_out = build.request, by_origin(build.in_runs), by_origin(duplicates)
     by_folder = pairs_by(counts, "split", "stage", "origin")
     by_split: dict[str, dict[int, dict[str, int]]] = {}
     for split, stage, origin in product(SPLITS, STAGES, ORIGINS):
         if pairs := by_folder[split, stage, origin]:
             by_split.setdefault(split, {}).setdefault(stage, {})[origin] = int(pairs)
-    origins = [origin for origin in ORIGINS if _of(in_runs, origin)]
-    bins = {origin: pairs_by(counts[counts["origin"] == origin], "bin") for origin in origins}
+    bins = {origin: pairs_by(counts[counts["origin"] == origin], "bin") for origin in in_runs}
     sums = counts.groupby("stage")[["pairs", *OUTPUTS]].sum()
     means = sums[[*OUTPUTS]].div(sums["pairs"], axis=0).round(4)
     runs = [
@@ -273,17 +270,16 @@ def _manifest(
     ]
     accounts = {
         origin: ReleaseRows(
-            in_runs=_of(in_runs, origin),
-            duplicates=_of(duplicates, origin),
-            released=_of(in_runs - duplicates, origin),
+            in_runs=pairs, duplicates=left_out[origin], released=pairs - left_out[origin]
         )
-        for origin in origins
+        for origin, pairs in in_runs.items()
     }
     return ReleaseManifest(
         version=request.version,
         name=f"gaixie-{request.version}",
         title=request.title,
         license=request.license,
+        license_note=request.license_note,
         created=now("microseconds"),
         gaixie=version("gaixie"),
         spark=build.spark.version,
@@ -338,22 +334,21 @@ def _print_dry_run(build: ReleaseBuild, duplicates: Counts) -> None:
 
 def _print_counts(build: ReleaseBuild, duplicates: Counts) -> None:
     """Prints the pairs to release by origin and stage, and the number of duplicates."""
-    stages, in_runs = build.request.stages, build.in_runs
-    table = []
-    for name in [*ORIGINS, "total"]:
-        origin = None if name == "total" else name
-        if found := _of(in_runs, origin):
-            by_stage = [_of(in_runs - duplicates, origin, stage) for stage in stages]
-            numbers = (found, _of(duplicates, origin), *by_stage, sum(by_stage))
-            table.append([name, *[f"{number:,}" for number in numbers]])
+    stages, left_out = build.request.stages, by_origin(duplicates)
+    released = build.in_runs - duplicates
+    rows_of = {
+        origin: [pairs, left_out[origin], *(released[origin, stage] for stage in stages)]
+        for origin, pairs in by_origin(build.in_runs).items()
+    }
+    rows_of["total"] = [sum(column) for column in zip(*rows_of.values(), strict=True)]
+    table = [[name, *[f"{n:,}" for n in (*row, sum(row[2:]))]] for name, row in rows_of.items()]
     names = [f"stage {stage}" for stage in stages]
     print_table(["origin", "in the runs", "duplicates", *names, "released"], table)
 
 
-def _of(counts: Mapping[tuple[str, int], int], origin: str | None, stage: int | None = None) -> int:
-    """Counts the pairs of an origin and a stage; None covers all of them."""
-    return sum(
-        pairs
-        for (one, two), pairs in counts.items()
-        if origin in (None, one) and stage in (None, two)
-    )
+def by_origin(counts: Counts) -> Counter[str]:
+    """Sums the counts of each origin that has pairs."""
+    sums: Counter[str] = Counter()
+    for (origin, _), pairs in sorted(counts.items(), key=lambda item: ORIGINS.index(item[0][0])):
+        sums[origin] += pairs
+    return +sums

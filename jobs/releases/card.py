@@ -27,9 +27,6 @@ COLUMNS = dict(
 )
 """Meanings of the columns of a release."""
 
-SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B")
-"""Upper ends of the hub's size classes: 10³, 10⁴ and so on."""
-
 PARQUET = "application/x-parquet"
 
 TYPES = {
@@ -71,9 +68,6 @@ def card(manifest: ReleaseManifest) -> str:
 
 def _head(manifest: ReleaseManifest) -> DatasetCardData:
     """Returns the head that the hub reads."""
-    power = max(len(str(manifest.pairs)) - 3, 0)
-    bounds = ["", *SIZES, "100B"]
-    low, high = bounds[power : power + 2]
     names: dict[str, Any] = license_head(manifest.license)
     return DatasetCardData(
         **names,
@@ -81,7 +75,6 @@ def _head(manifest: ReleaseManifest) -> DatasetCardData:
         pretty_name=manifest.title,
         task_categories=["text-generation", "sentence-similarity"],
         tags=["paraphrase", "chinese", "curriculum", "spscore-zh"],
-        size_categories=[f"{low}<n<{high}" if low else f"n<{high}"],
         configs=_configs(manifest),
     )
 

@@ -27,7 +27,7 @@ Line = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^.+$")]
 class ReleaseRequest(BaseModel):
     """The options of a release."""
 
-    model_config = ConfigDict(extra="ignore", use_attribute_docstrings=True)
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
     root: str
     runs: tuple[RunId, ...] = Field(min_length=1)

@@ -16,9 +16,8 @@ from pyspark.sql.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import FloatType, IntegerType, StringType, StructField, StructType
 
-from gaixie.jobs.corpus.parquet import read_table, write_partitioned
+from gaixie.jobs.corpus.parquet import digests, read_table, write_partitioned
 from gaixie.jobs.corpus.reading import column
-from gaixie.jobs.corpus.written import digests
 from gaixie.jobs.releases.request import ReleaseRequest
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.features import FEATURES

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from gaixie.jobs.corpus.publish import now, read_runs
-from gaixie.udfs.command_line import UserError, say
+from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import MANIFEST, ReleaseManifest, read_release
 
@@ -45,6 +45,11 @@ def check_version(version: str) -> str:
     return version
 
 
+def versions(root: str) -> list[str]:
+    """Returns the versions of which a release was begun."""
+    return [*filter(VERSION.fullmatch, storage.children(storage.join(root, "releases")))]
+
+
 def published_release(root: str, version: str) -> ReleaseManifest:
     """Reads the manifest of a published release. Raises UserError if there is none."""
     check_version(version)
@@ -58,15 +63,10 @@ def published_release(root: str, version: str) -> ReleaseManifest:
 
 
 def published(root: str) -> list[ReleaseManifest]:
-    """Reads all manifests, oldest first; reports unreadable ones on standard error."""
-    manifests = []
-    for version in storage.children(storage.join(root, "releases")):
-        if VERSION.fullmatch(version) and storage.exists(manifest_of(root, version)):
-            try:
-                manifests.append(read_release(folder_of(root, version)))
-            except ValueError as error:
-                say(f"skipped: {error}")
-    return sorted(manifests, key=lambda manifest: manifest.created)
+    """Reads all manifests, oldest first. Raises ManifestError for one that cannot be read."""
+    there = [name for name in versions(root) if storage.exists(manifest_of(root, name))]
+    found = [read_release(folder_of(root, name)) for name in there]
+    return sorted(found, key=lambda manifest: manifest.created)
 
 
 def runs_in_use(root: str, unpublished: bool = True) -> set[str]:
@@ -74,10 +74,7 @@ def runs_in_use(root: str, unpublished: bool = True) -> set[str]:
 
     unpublished: whether to include the runs of releases in progress or killed.
     """
-    named: set[str] = set()
-    for version in filter(VERSION.fullmatch, storage.children(storage.join(root, "releases"))):
-        if storage.exists(manifest_of(root, version)):
-            named |= {run.run_id for run in read_release(folder_of(root, version)).runs}
+    named = {run.run_id for manifest in published(root) for run in manifest.runs}
     for folder in unpublished_builds(root) if unpublished else ():
         with suppress(FileNotFoundError):
             named |= {*storage.read_json(storage.join(folder, STARTED))["runs"]}
@@ -101,17 +98,13 @@ def read_latest(root: str) -> str | None:
 def set_latest(root: str, version: str) -> None:
     """Points latest.json at a published version, whatever it named before."""
     published_release(root, version)
-    pointer = {
-        "version": version,
-        "manifest": f"releases/{version}/{MANIFEST}",
-        "moved": now("microseconds"),
-    }
-    storage.write_json(latest_of(root), pointer)
+    pointer = {"version": version, "manifest": f"releases/{version}/{MANIFEST}"}
+    storage.write_json(latest_of(root), pointer | {"moved": now("microseconds")})
 
 
 def unpublished_builds(root: str) -> Iterator[str]:
     """Yields the build folders that no manifest names."""
-    for version in filter(VERSION.fullmatch, storage.children(storage.join(root, "releases"))):
+    for version in versions(root):
         folder = folder_of(root, version)
         names = {*storage.children(folder)}
         if MANIFEST in names:

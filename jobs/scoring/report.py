@@ -1,24 +1,30 @@
-"""Reports a scoring run: a summary on the console, and report.html with some of its pairs."""
+"""Describes a scoring run: its manifest, a summary on the console, and report.html."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
-from gaixie.jobs.corpus.written import data_files
+from gaixie.jobs.corpus.parquet import data_files, input_entry, read_table, written_files
+from gaixie.jobs.corpus.publish import now
+from gaixie.jobs.scoring.sorting import SCORED_COLUMNS, Cells, CutPoints, bins_of
 from gaixie.jobs.scoring.units import Job
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.reports import number, print_table, render
-from gaixie.udfs.spscore import JUDGEMENTS, OUTPUTS
-from gaixie.udfs.spscore.stages import ORIGINS, STAGES
+from gaixie.udfs.spscore import JUDGEMENTS
+from gaixie.udfs.spscore.stages import ORIGINS, SCORE_BINS, STAGES, quantile
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import MANIFEST, RunManifest
+from gaixie.udfs.storage.manifest import MANIFEST, RunManifest, RunRows
 from gaixie.udfs.text.segmenters import load_segmenter
 from gaixie.udfs.text.validate import MALFORMED
 
@@ -42,9 +48,15 @@ EXAMPLES = 3
 ROWS = 1_000
 """Rows among which they are chosen, from each origin: a hash decides which pairs share a file."""
 
-COLUMNS = ["pair_id", "source", "paraphrase", *FEATURES, *OUTPUTS]
-
 NAMES = [f"stage {stage}" for stage in STAGES]
+
+FEW_SHARE = 0.01
+"""A stage with a smaller share of its origin's pairs gets a warning."""
+
+QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+
+BARS, TENTHS = 20, 10
+"""Number of bins for the score and for a judgement in a manifest's histograms."""
 
 
 class Table(NamedTuple):
@@ -55,11 +67,120 @@ class Table(NamedTuple):
     total: list[str] | None = None
 
 
+# The manifest
+
+
+def make_manifest(
+    job: Job,
+    read: Counter[str],
+    left_out: Cells,
+    cut_points: CutPoints,
+    schemas: Mapping[str, StructType],
+    earlier_runs: Sequence[str],
+) -> RunManifest:
+    """Returns the manifest of a run whose tables are written, without its times.
+
+    read: rows by origin; left_out: the duplicates. Raises RuntimeError unless read = scored +
+    quarantined + duplicates for every origin, as counted from the written files.
+    """
+
+    def written(name: str, *keys: str | Column) -> Counter[Any]:
+        if not storage.exists(job.path(name)):
+            return Counter()
+        rows = read_table(job.spark, job.path(name), schema=schemas[name]).groupBy(*keys).count()
+        return Counter({tuple(row)[:-1]: row["count"] for row in rows.collect()})
+
+    tenths = written("scored", "origin", "stage", *map(_tenth, JUDGEMENTS))
+    by_stage = {origin: dict.fromkeys(STAGES, 0) for origin in read}
+    by_reason: dict[str, dict[str, int]] = {origin: {} for origin in read}
+    for (origin, stage, *_), pairs in tenths.items():
+        by_stage.setdefault(origin, dict.fromkeys(STAGES, 0))[stage] += pairs
+    for (origin, reason), rows in written("quarantine", "origin", "reason").items():
+        by_reason.setdefault(origin, {})[reason] = rows
+    duplicates = {origin: bins.total() for origin, bins in bins_of(left_out).items()}
+    rows_of = close_accounts(read, by_stage, by_reason, duplicates)
+    cuts = {origin: points for origin, points in cut_points.cuts.items() if origin in read}
+    bins = bins_of(cut_points.cells)
+    files = {name: written_files(job.spark, job.folder, name) for name in schemas}
+    return RunManifest(
+        run_id=job.run_id,
+        created=now(),
+        gaixie=version("gaixie"),
+        spark=job.spark.version,
+        signature=job.signature,
+        settings=job.settings.model_dump(),
+        limit=job.limit,
+        inputs=[
+            input_entry(one.settings.path, one.kind, one.files, one.left_out) for one in job.inputs
+        ],
+        rows=rows_of,
+        earlier_runs=list(earlier_runs),
+        stages=by_stage,
+        quarantine=by_reason,
+        cuts={o: [None if cut != cut else cut for cut in points] for o, points in cuts.items()},
+        min_meaning={origin: cut_points.min_meaning[origin] for origin in cuts},
+        quantiles={o: {s: quantile(counts, s) for s in QUANTILES} for o, counts in bins.items()},
+        histograms=histograms(bins, tenths),
+        seconds={},
+        files={name: found for name, found in files.items() if found},
+    )
+
+
+def close_accounts(
+    read: Mapping[str, int],
+    scored: Mapping[str, Mapping[int, int]],
+    quarantined: Mapping[str, Mapping[str, int]],
+    duplicates: Mapping[str, int],
+) -> dict[str, RunRows]:
+    """Returns the accounts of each origin. Raises RuntimeError unless they close."""
+    accounts = {}
+    for origin in {**read, **scored, **quarantined, **duplicates}:
+        accounts[origin] = rows = RunRows(
+            read=read.get(origin, 0),
+            scored=sum(scored.get(origin, {}).values()),
+            quarantined=sum(quarantined.get(origin, {}).values()),
+            duplicates=duplicates.get(origin, 0),
+        )
+        if rows.read != rows.scored + rows.quarantined + rows.duplicates:
+            fault = f"the accounts do not close: {rows}; nothing was published"
+            raise RuntimeError(f"origin {origin}: {fault}")
+    return accounts
+
+
+def _tenth(name: str) -> Column:
+    """Returns the tenth of 0 to 1 that a column's value falls in."""
+    return F.least(F.floor(F.col(name) * TENTHS), F.lit(TENTHS - 1)).cast("int").alias(f"_{name}")
+
+
+def histograms(
+    bins: Mapping[str, Mapping[int, int]], tenths: Mapping[tuple[Any, ...], int]
+) -> dict[str, dict[str, list[int]]]:
+    """Counts pairs by origin, output and bin.
+
+    bins: pairs by origin and score bin. tenths: pairs by origin, stage, and the tenth of each of
+    JUDGEMENTS.
+    """
+    found = {
+        origin: {"spscore": [0] * BARS} | {name: [0] * TENTHS for name in JUDGEMENTS}
+        for origin in bins
+    }
+    for origin, counts in bins.items():
+        for index, pairs in counts.items():
+            found[origin]["spscore"][min(index * BARS // SCORE_BINS, BARS - 1)] += pairs
+    for (origin, _, *places), pairs in tenths.items():
+        for name, place in zip(JUDGEMENTS, places, strict=True):
+            found[origin][name][place] += pairs
+    return found
+
+
+# The console and the page
+
+
 def print_summary(manifest: RunManifest, folder: str) -> None:
     """Prints the run's counts, quantiles, reasons, signature, time and paths."""
-    reasons = quarantine(manifest)
-    reasons = Table(reasons.head[:2], [row[:2] for row in reasons.rows])
-    for table in (counts(manifest), quantiles(manifest), reasons):
+    names, reasons, _ = quarantine(manifest)
+    tables = counts(manifest), quantiles(manifest), Table(names[:2], [row[:2] for row in reasons])
+    for table in tables:
         if table.rows and len(table.head) > 1:
             print_table(*table)
             print()
@@ -83,7 +204,6 @@ def report_page(manifest: RunManifest, folder: str, examples: Sequence[dict[str,
         stages=stages(manifest),
         quantiles=quantiles(manifest),
         quarantine=quarantine(manifest),
-        histograms=histograms(manifest),
         examples=[pairs for pairs in reversed(by_stage) if pairs],
         judgements=JUDGEMENTS,
         features=FEATURES,
@@ -140,20 +260,9 @@ def quarantine(manifest: RunManifest) -> Table:
     return Table(["quarantined", "rows", "what it means"], rows)
 
 
-def histograms(manifest: RunManifest) -> dict[str, dict[str, list[float]]]:
-    """Returns by origin and output the height of each bar, 1 for the highest of its histogram."""
-    return {
-        origin: {
-            output: [bar / max(*bars, 1) for bar in bars]
-            for output, bars in manifest.histograms.get(origin, {}).items()
-        }
-        for origin in origins_of(manifest)
-    }
-
-
 def pick_examples(job: Job, stages: Mapping[str, Mapping[int, int]]) -> list[dict[str, Any]]:
     """Returns some pairs of each stage, the best stage and the best pair first, as dictionaries:
-    COLUMNS (None where missing), origin, stage and reasons.
+    SCORED_COLUMNS (None where missing), origin, stage and reasons.
 
     stages: scored pairs by origin and stage.
     """
@@ -177,5 +286,33 @@ def pick_examples(job: Job, stages: Mapping[str, Mapping[int, int]]) -> list[dic
 
 def _first_rows(folder: str) -> list[dict[str, Any]]:
     with storage.open_file(data_files(folder)[0].uri) as file:
-        batches = pq.ParquetFile(file).iter_batches(ROWS, columns=COLUMNS)
+        batches = pq.ParquetFile(file).iter_batches(ROWS, columns=[*SCORED_COLUMNS])
         return pa.Table.from_batches([next(batches)]).to_pylist()
+
+
+def warnings_of(
+    stages: Mapping[str, Mapping[int, int]], quarantine: Mapping[str, Mapping[str, int]]
+) -> Iterator[str]:
+    """Yields a line for each origin of which most rows are in quarantine, and for each stage of
+    training that holds almost nothing.
+
+    stages: pairs by origin and stage. quarantine: rows by origin and reason.
+    """
+    for origin, reasons in quarantine.items():
+        rows, scored = sum(reasons.values()), sum(stages.get(origin, {}).values())
+        if rows > scored:
+            most = max(reasons, key=reasons.__getitem__)
+            hint = {"too_short": "; --min-characters", "too_long": "; --max-characters"}
+            yield (
+                f"{rows:,} rows of {origin} are in quarantine, and {scored:,} pairs are scored; "
+                f"{reasons[most]:,} are {most}{hint.get(most, '')}"
+            )
+    for origin, counts in stages.items():
+        total = sum(counts.values())
+        for stage in STAGES[1:]:
+            pairs = counts.get(stage, 0)
+            if pairs < max(1, FEW_SHARE * total) and total:
+                yield (
+                    f"stage {stage} of {origin} holds {pairs:,} of {total:,} pairs: "
+                    f"cuts.{origin} (scores, quantiles, min_meaning) decides"
+                )

@@ -1,81 +1,188 @@
-"""Begins a scoring run: takes its lock, starts Spark, finds its inputs; steps.py does the rest."""
+"""The steps of a scoring run, from its inputs to its manifest, in order.
+
+A pair is read by jobs/corpus/reading.py and scored by udfs/spark.py, both called in units.py; then
+sorting.py gives it its stage and writes it. jobs/corpus/inspection.py only checks.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from datetime import UTC, datetime
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
+import pandas as pd
 from pydantic import ValidationError
+from pyspark.sql import SparkSession
 
+from gaixie.jobs.corpus.files import FoundFiles
 from gaixie.jobs.corpus.input import Input
-from gaixie.jobs.corpus.inspection import SMALL_BYTES, find_input, inspect_inputs
-from gaixie.jobs.corpus.publish import held, read_runs
-from gaixie.jobs.corpus.session import begin_session
+from gaixie.jobs.corpus.inspection import inspect_inputs
+from gaixie.jobs.corpus.markers import WORK, Markers
+from gaixie.jobs.corpus.progress import progress
+from gaixie.jobs.corpus.publish import RunLock, read_runs
+from gaixie.jobs.corpus.reading import read_files
+from gaixie.jobs.corpus.session import set_shuffle_partitions
+from gaixie.jobs.scoring.report import (
+    REPORT,
+    make_manifest,
+    pick_examples,
+    print_summary,
+    report_page,
+    warnings_of,
+)
 from gaixie.jobs.scoring.settings import ScoreSettings
-from gaixie.udfs.command_line import UserError
+from gaixie.jobs.scoring.sorting import (
+    Cells,
+    count_cells,
+    cut_stages,
+    find_duplicates,
+    leave_out,
+    write_quarantine,
+    write_scored,
+)
+from gaixie.jobs.scoring.units import Job, score_units, scored_rows, scorer_of
+from gaixie.udfs.command_line import as_user_error, say
+from gaixie.udfs.reports import number, print_table
+from gaixie.udfs.spscore import JUDGEMENTS, OUTPUTS, SPScore
 from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.manifest import MANIFEST, RunManifest
 from gaixie.udfs.storage.storage import File
+from gaixie.udfs.text.segmenters import load_segmenter
 
-Seen = tuple[str, int, str, str]
-"""A file's URI, bytes and time, and how it was read."""
+ROWS_PER_PARTITION = 250_000
+"""Rows that one task searches for duplicates."""
+
+SAMPLE = 5_000
+"""Rows of each input that a dry run scores."""
 
 
 def score_corpus(
+    wait: Callable[[], SparkSession],
     settings: ScoreSettings,
-    limit: int | None = None,
-    resume: bool = False,
-    take_over: bool = False,
-    dry_run: bool = False,
+    found: Sequence[FoundFiles],
+    folder: str,
+    lock: RunLock | None,
+    limit: int | None,
+    resume: bool,
 ) -> None:
-    """Scores the inputs of the settings into one run, and publishes it.
+    """Scores inputs into the folder of a run, and publishes it.
 
-    limit: maximum number of rows; resume: keep the finished units of a killed run; take_over: take
-    the run from a process on another host; dry_run: only show what would be done. Raises UserError
-    for a mistake of the user's.
+    wait: returns the session once it has started. lock: of the run's folder; without it, only what
+    would be done is shown. limit: maximum number of rows. resume: keep the finished units of a
+    killed run. Raises UserError for a mistake of the user's.
     """
-    output = str(settings.output)
-    run_id = settings.run_id or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    folder = storage.join(output, "runs", run_id)
-    found = [find_input(source) for source in settings.inputs]
-    with nullcontext() if dry_run else held(folder, take_over) as lock:
-        if lock and _is_published(folder, resume):
-            return
-        uris = [folder, *(source.path for source in settings.inputs)]
-        small = sum(file.size for source in found for file in source.files) < SMALL_BYTES
-        with begin_session("gaixie score_corpus", uris, small) as wait:
-            from gaixie.jobs.scoring import steps, units  # takes a second, while Java starts
-
-            metric, signature = steps.load_metric(settings)
-            spark = wait()
-        runs = read_runs(output, cleaned=True) if settings.new_only else []
-        runs = [run for run in runs if run.signature == signature]
-        wanted = unseen_by(runs, settings) if settings.new_only else None
-        inputs = inspect_inputs(spark, found, wanted)
-        if not any(source.files for source in inputs):
-            print(f"nothing new to score: run '{run_id}' was not created")
-            return
-        check_lock = lock.check if lock else lambda: None
-        given = metric, signature, inputs, run_id, folder, limit
-        job = units.Job(spark, settings, *given, check_lock)
-        if dry_run:
-            steps.dry_run(job)
-        else:
-            steps.score_inputs(job, resume, [run.run_id for run in runs])
+    metric, signature = load_metric(settings)
+    spark, earlier = wait(), []
+    if settings.new_only:
+        runs = read_runs(str(settings.output), cleaned=True)
+        earlier = [run for run in runs if run.signature == signature]
+    wanted = unseen_by(earlier, settings) if settings.new_only else None
+    inputs = inspect_inputs(spark, found, wanted)
+    if not any(source.files for source in inputs):
+        print(f"nothing new to score: {folder} was not created")
+        return
+    check_lock = lock.check if lock else lambda: None
+    job = Job(spark, settings, metric, signature, inputs, folder, limit, check_lock)
+    if lock:
+        score_inputs(job, resume, [run.run_id for run in earlier])
+    else:
+        dry_run(job)
 
 
-def _is_published(folder: str, resume: bool) -> bool:
-    """Tells whether the run is published. Raises UserError if it is not to be resumed."""
-    if not storage.exists(storage.join(folder, MANIFEST)):
-        return False
-    run_id = folder.rpartition("/")[2]
-    if not resume:
-        raise UserError(f"{folder}: run '{run_id}' is published; use another --run-id")
-    print(f"run '{run_id}' is already published: nothing to do ({folder})")
-    return True
+def load_metric(settings: ScoreSettings) -> tuple[SPScore, str]:
+    """Loads the metric of a run; returns it and its signature. Raises UserError if it cannot."""
+    with as_user_error(), local_copy(None, settings.model) as (_, folder):
+        metric = SPScore.load(folder or settings.tier)
+        if settings.tier not in (None, metric.tier):
+            raise ValueError(
+                f"{settings.model}: a model of tier {metric.tier}, not {settings.tier}; "
+                "give only one of model and tier"
+            )
+        if metric.tier == "full":
+            metric.read_from = settings.read_from
+        return metric, metric.signature(load_segmenter(settings.segmenter))
+
+
+def score_inputs(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
+    """Scores, deduplicates, cuts the stages, writes, accounts, reports, and publishes.
+
+    resume: keep the units that a killed run has finished. earlier_runs: those whose files the
+    inputs leave out.
+    """
+    seconds: dict[str, float] = {}
+    step = partial(_timed, seconds)
+    job.check_lock()
+    for name in ("scored", "quarantine", REPORT):  # what a killed run left
+        storage.delete(job.path(name))
+
+    with step("score"):
+        units = score_units(job, resume)
+    with step("stages"), progress(job.spark, "finding duplicates and stages", units.read.total()):
+        rows, rules = units.read.total(), job.settings.cuts
+        set_shuffle_partitions(job.spark, rows // ROWS_PER_PARTITION)
+        pairs = units.rows(fit=True)
+        duplicates = find_duplicates(pairs, rows, job.extra_columns.values())
+        left_out = count_cells(duplicates, rules) if duplicates else Cells()
+        cells = count_cells(pairs, rules)
+        cells.subtract(left_out)
+        cut_points = cut_stages(cells, rules)
+    with step("write"):
+        if left_out and duplicates:
+            pairs = leave_out(pairs, duplicates, left_out.total())
+        schemas = {
+            "scored": write_scored(job, units, pairs, cut_points),
+            "quarantine": write_quarantine(job, units),
+        }
+    with step("report"):
+        manifest = make_manifest(job, units.read, left_out, cut_points, schemas, earlier_runs)
+        examples = pick_examples(job, manifest.stages)
+    manifest = manifest.model_copy(update={"seconds": seconds})
+    storage.write(job.path(REPORT), report_page(manifest, job.folder, examples))
+    job.check_lock()
+    Markers(job.path(WORK)).clear()
+    job.check_lock()
+    storage.write(job.path(MANIFEST), manifest.to_json())  # last: now the run exists for readers
+    print_summary(manifest, job.folder)
+    for warning in warnings_of(manifest.stages, manifest.quarantine):
+        say(f"warning: {warning}")
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], step: str) -> Iterator[None]:
+    """Adds the duration of the block to seconds."""
+    started = time.monotonic()
+    yield
+    seconds[step] = round(time.monotonic() - started, 3)
+
+
+def dry_run(job: Job) -> None:
+    """Prints what a run would read, and what becomes of the first SAMPLE rows of each input."""
+    outputs = ["spscore", *JUDGEMENTS]
+    for source in (source for source in job.inputs if source.files):
+        size, path = source.size / 1e6, source.settings.path
+        print(f"{path}: {len(source.files)} {source.kind} files, {size:,.1f} MB")
+        rows = read_files(job.spark, source, source.files).limit(SAMPLE)
+        scored = scored_rows(rows, scorer_of(job)).select("origin", "reason", *OUTPUTS)
+        sample = pd.DataFrame(scored.collect(), columns=scored.columns)
+        fit = sample[sample["reason"].isna()]
+        print(f"of the first {len(sample):,} rows, {len(fit):,} can be scored")
+        for reason, count in sample["reason"].value_counts().items():
+            print(f"quarantine {reason}: {count:,}")
+        means = fit.groupby("origin")[outputs].mean()
+        rows_of = [[origin, *map(number, row)] for origin, *row in means.itertuples()]
+        print_table(["origin", *(f"mean {name}" for name in outputs)], rows_of)
+    print(f"signature: {job.signature}")
+    print(f"would write {job.folder}; dry run: nothing was written")
+
+
+# Which files are new
+
+Seen = tuple[str, int, str, str]
+"""A file's URI, bytes and time, and how it was read."""
 
 
 def unseen_by(

@@ -3,14 +3,13 @@ starts."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
 from gaixie.jobs.corpus.input import Csv, Input, Origin, Uri
-from gaixie.udfs.command_line import UserError
+from gaixie.udfs.command_line import as_user_error
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS, TIER_NAMES
 from gaixie.udfs.spscore.stages import DEFAULT_MIN_MEANING, DEFAULT_QUANTILES, ORIGINS
 from gaixie.udfs.storage import settings
@@ -19,12 +18,6 @@ from gaixie.udfs.storage.settings import Strict
 
 CONFIG = Path(__file__).parents[2] / "conf/score.yaml"
 """The settings that ship; located from here, since Spark may copy a job's own file elsewhere."""
-
-
-def _known_segmenter(spec: str) -> str:
-    if not re.fullmatch(r"jieba|ltp:.+", spec):
-        raise ValueError("expected jieba or ltp:NAME_OR_FOLDER")
-    return spec
 
 
 class Cuts(Strict):
@@ -72,7 +65,7 @@ class ScoreSettings(Strict):
     """folder of a fitted SPScore-zh"""
     read_from: float = Field(0.0, ge=0, le=1)
     csv: Csv = Field(default_factory=Csv)
-    segmenter: Annotated[str, AfterValidator(_known_segmenter)] = "jieba"
+    segmenter: str = "jieba"
     """jieba | ltp:NAME_OR_FOLDER"""
     cuts: dict[Origin, Cuts] = Field(default_factory=dict)
     target_file_mb: float = Field(128, gt=0)
@@ -93,7 +86,5 @@ class ScoreSettings(Strict):
 
 def load_settings(path: str, overrides: dict[str, Any], assignments: list[str]) -> ScoreSettings:
     """Loads the settings as gaixie.udfs.storage.settings does, but raises UserError."""
-    try:
+    with as_user_error():
         return settings.load_settings(ScoreSettings, path, overrides, assignments)
-    except (OSError, ValueError) as error:
-        raise UserError(str(error)) from error

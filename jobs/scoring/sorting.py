@@ -1,5 +1,8 @@
 """Sorts the scored rows of a run: of the rows of a pair one stays, and cut points decide its stage.
 
+RUN/scored/origin=…/stage=…/*.parquet    the distinct pairs, with features, judgements and score
+RUN/quarantine/reason=…/*.parquet        the rows that cannot be scored
+
 The rule of a stage is in gaixie.udfs.spscore.stages. Its cut points are the scores that the
 settings give, or quantiles of the origin's pairs in this run: of its distinct scored pairs whose
 judged meaning is at least min_meaning. They come from counts in bins of a ten-thousandth, so they
@@ -9,20 +12,36 @@ do not depend on units, machines or order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import ceil
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
+from gaixie.jobs.corpus.parquet import escape_undecodable, write_partitioned, write_unshuffled
+from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.reading import column as column_of
+from gaixie.jobs.corpus.session import cores
 from gaixie.jobs.scoring.settings import Cuts
-from gaixie.udfs.spark import held_back, score_bin_column
+from gaixie.jobs.scoring.units import Job, ScoredUnits
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.spark import held_back, score_bin_column, stage
+from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.spscore.stages import SCORE_BINS, quantile
+from gaixie.udfs.storage.tables import MALFORMED_LINE
 
-MAX_BROADCAST = 2_000_000
-"""Maximum rows whose keys are sent to every executor; the keys take 16 MB and more."""
+SCORED_COLUMNS = ("pair_id", "source", "paraphrase", *FEATURES, *OUTPUTS)
+"""Columns of scored files, before the input's own; folder names hold origin and stage."""
+
+MIN_UNSHUFFLED = 256e6
+"""Bytes from which a table of many files is written without a shuffle: smaller tables would get
+uneven files."""
+
+MAX_BROADCAST = 4_000_000
+"""Maximum rows whose keys are sent to every executor; the keys take 32 MB and more."""
 
 FEW = 250_000
 """Rows up to which all are compared: a narrow pass would not pay off."""
@@ -31,9 +50,6 @@ KEPT = ("row_key", "origin", "spscore", "meaning")
 
 Cells = Counter[tuple[str, int, bool]]
 """Counts pairs by origin, score bin, and whether their meaning keeps them in stage 1."""
-
-FEW_SHARE = 0.01
-"""A stage with a smaller share of its origin's pairs gets a warning."""
 
 
 # Duplicates
@@ -78,19 +94,11 @@ def _tie(extra: Iterable[StructField]) -> Column:
 def leave_out(pairs: DataFrame, left_out: DataFrame, count: int) -> DataFrame:
     """Returns pairs without the rows whose row_key is in left_out; the rest stays where it is read.
 
-    count: rows of left_out. Every executor gets their keys; if there are more than MAX_BROADCAST,
-    it gets one bit for each row of pairs instead, 0.13 GB for a billion, in bitmaps of 4 kB.
+    count: rows of left_out. Every executor gets their keys, unless there are more than
+    MAX_BROADCAST.
     """
-    if count <= MAX_BROADCAST:
-        return pairs.join(F.broadcast(left_out.select("row_key")), "row_key", "left_anti")
-    bucket, bit = F.bitmap_bucket_number("row_key"), F.bitmap_bit_position("row_key")
-    bitmaps = left_out.groupBy(bucket.alias("bucket")).agg(
-        F.bitmap_construct_agg(bit).alias("bits")
-    )
-    byte = F.substring("bits", F.shiftright(bit.cast("int"), 3) + 1, F.lit(1))
-    is_set = F.getbit(F.ascii(F.decode(byte, "ISO-8859-1")), bit.cast("int") % 8) == 1
-    found = pairs.withColumn("bucket", bucket).join(F.broadcast(bitmaps), "bucket", "left")
-    return found.where(F.col("bits").isNull() | ~is_set).drop("bucket", "bits")
+    keys = left_out.select("row_key")
+    return pairs.join(F.broadcast(keys) if count <= MAX_BROADCAST else keys, "row_key", "left_anti")
 
 
 # Stages
@@ -148,29 +156,62 @@ def bins_of(cells: Cells) -> dict[str, Counter[int]]:
     return bins
 
 
-def warnings_of(
-    stages: Mapping[str, Mapping[int, int]], quarantine: Mapping[str, Mapping[str, int]]
-) -> Iterator[str]:
-    """Yields a line for each origin of which most rows are in quarantine, and for each stage of
-    training that holds almost nothing.
+# Tables
 
-    stages: pairs by origin and stage. quarantine: rows by origin and reason.
-    """
-    for origin, reasons in quarantine.items():
-        rows, scored = sum(reasons.values()), sum(stages.get(origin, {}).values())
-        if rows > scored:
-            most = max(reasons, key=reasons.__getitem__)
-            hint = {"too_short": "; --min-characters", "too_long": "; --max-characters"}
-            yield (
-                f"{rows:,} rows of {origin} are in quarantine, and {scored:,} pairs are scored; "
-                f"{reasons[most]:,} are {most}{hint.get(most, '')}"
-            )
-    for origin, counts in stages.items():
-        total = sum(counts.values())
-        for number in (1, 2, 3):
-            pairs = counts.get(number, 0)
-            if pairs < max(1, FEW_SHARE * total) and total:
-                yield (
-                    f"stage {number} of {origin} holds {pairs:,} of {total:,} pairs: "
-                    f"cuts.{origin} (scores, quantiles, min_meaning) decides"
-                )
+
+def write_scored(
+    job: Job, units: ScoredUnits, pairs: DataFrame, cut_points: CutPoints
+) -> StructType:
+    """Writes the distinct pairs, one folder for each origin and stage; returns their schema."""
+    number = stage("spscore", "origin", "meaning", cut_points.cuts, cut_points.min_meaning)
+    pairs = pairs.withColumn("stage", number)
+    extra = [column_of(name) for name in job.extra_columns]
+    pairs = pairs.select(*SCORED_COLUMNS, *extra, "origin", "stage")
+    if counts := cut_points.counts():
+        job.check_lock()
+        keys, path = ("origin", "stage"), job.path("scored")
+        with progress(job.spark, "writing scored pairs", sum(counts.values())):
+            if split := _split(job, units, counts):
+                write_unshuffled(pairs, path, keys, *split)
+            else:
+                files = _files(job, units, counts)
+                write_partitioned(pairs, path, keys, files, F.xxhash64("pair_id"))
+    return pairs.schema
+
+
+def write_quarantine(job: Job, units: ScoredUnits) -> StructType:
+    """Writes the rows that cannot be scored, one folder for each reason; returns their schema."""
+    counts = {(reason,): rows for reason, rows in units.unfit.items()}
+    rows = units.rows(fit=False)
+    if ("undecodable",) in counts:
+        rows = escape_undecodable(rows, ("source", "paraphrase", MALFORMED_LINE))
+    extra = [column_of(name) for name in job.extra_columns]
+    rows = rows.select("source", "paraphrase", *extra, MALFORMED_LINE, "origin", "reason")
+    if counts:
+        job.check_lock()
+        files = _files(job, units, counts)
+        write_partitioned(rows, job.path("quarantine"), ("reason",), files, F.xxhash64("source"))
+    return rows.schema
+
+
+def _files(job: Job, units: ScoredUnits, counts: Mapping[Any, int]) -> dict[Any, int]:
+    """Returns the number of files of target_file_mb for each folder's rows."""
+    rows_per_file = int(job.settings.target_file_mb * 1e6 / units.bytes_per_row())
+    return {key: max(round(rows / max(rows_per_file, 1)), 1) for key, rows in counts.items()}
+
+
+def _split(
+    job: Job, units: ScoredUnits, counts: dict[tuple[str, int], int]
+) -> tuple[int, int] | None:
+    """Returns (bytes a task, rows a file) so that tasks that write what they read make files of
+    about target_file_mb, or half of it if that keeps more cores busy. Returns None for too little
+    input."""
+    size, target = sum(units.sizes), job.settings.target_file_mb * 1e6
+    tasks = size / (target * len(counts))
+    if tasks < 1 or size < MIN_UNSHUFFLED:
+        return None
+    a_wave = cores(job.spark)
+    tasks = min(ceil(tasks / a_wave) * a_wave, round(2 * tasks))
+    largest = max(counts.values()) / tasks
+    files = max(ceil(largest * units.bytes_per_row() / target - 0.25), 1)
+    return ceil(size / tasks) + max(units.sizes), ceil(1.2 * largest / files)

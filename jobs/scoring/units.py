@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from gaixie.jobs.corpus.markers import WORK, Markers
-from gaixie.jobs.corpus.parquet import read_table, write_table
+from gaixie.jobs.corpus.parquet import data_files, read_table, write_table
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.reading import (
     NO_ORIGIN,
@@ -34,7 +34,6 @@ from gaixie.jobs.corpus.reading import (
     read_files,
 )
 from gaixie.jobs.corpus.session import cores
-from gaixie.jobs.corpus.written import data_files
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.features import FEATURES
@@ -66,13 +65,16 @@ class Job:
     signature: str
     """Of the metric and the segmenter: with the settings, it decides a score."""
     inputs: list[InputFiles]
-    run_id: str
     folder: str
     limit: int | None
     """Maximum number of rows to read."""
     check_lock: Callable[[], None]
     """Raises UserError if another process holds the run; called before each step that deletes or
     publishes."""
+
+    @property
+    def run_id(self) -> str:
+        return self.folder.rpartition("/")[2]
 
     @property
     def extra_columns(self) -> dict[str, StructField]:
@@ -186,7 +188,7 @@ def score_units(job: Job, resume: bool) -> ScoredUnits:
         say(f"{count} finished units of run '{job.run_id}' are deleted; --resume keeps them")
     markers = Markers(job.path(WORK))
     job.check_lock()
-    markers.start(_deciding(job), resume, f"run '{job.run_id}'", by_part=True)
+    markers.start({}, resume, f"run '{job.run_id}'")
     scored, score = ScoredUnits(job, [], Counter(), Counter()), scorer_of(job)
     for unit in units:
         job.check_lock()
@@ -238,32 +240,11 @@ def row_key(unit: int) -> Column:
     return F.lit(unit << 47) + task + F.monotonically_increasing_id() % F.lit(1 << 33)
 
 
-def _deciding(job: Job) -> dict[str, Any]:
-    """Returns what decides the result of a run, for a message about what has changed."""
-    return {
-        "signature": job.signature,
-        "min_characters": job.settings.min_characters,
-        "max_characters": job.settings.max_characters,
-        "limit": job.limit,
-        "inputs": [
-            source.settings.model_dump()
-            | {"files": len(source.files), "bytes": sum(file.size for file in source.files)}
-            for source in job.inputs
-        ],
-    }
-
-
 def _fingerprint(job: Job, unit: Unit, left: int | None) -> str:
     """Returns a digest of what decides a unit's result. left: rows left of the limit."""
     files = [[f.uri, f.size, round(f.modified.timestamp() * 1000)] for f in unit.files]
-    parts = {
-        "files": files,
-        "span": unit.span,
-        "input": unit.input.settings.model_dump(),
-        "signature": job.signature,
-        "characters": [job.settings.min_characters, job.settings.max_characters],
-        "limit": left,
-    }
+    limits = job.settings.min_characters, job.settings.max_characters, left
+    parts = files, unit.span, unit.input.settings.model_dump(), job.signature, limits
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

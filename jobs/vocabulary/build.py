@@ -13,13 +13,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from gaixie.jobs.corpus.files import find_files
+from gaixie.jobs.corpus.files import FoundFiles, find_files, find_input
 from gaixie.jobs.corpus.input import Input
-from gaixie.jobs.corpus.inspection import find_input, inspect_inputs
+from gaixie.jobs.corpus.inspection import inspect_inputs
 from gaixie.jobs.corpus.parquet import CHECKED
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.publish import now
-from gaixie.jobs.corpus.reading import FoundFiles, blaming, column, rows_of
+from gaixie.jobs.corpus.reading import blaming, column, rows_of
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.reports import render
 from gaixie.udfs.spark import worker_segmenter

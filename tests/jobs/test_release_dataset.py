@@ -251,7 +251,6 @@ def test_card(root, released, manifest):
     text = (released / "README.md").read_text("utf-8")
     head = yaml.safe_load(text.split("---\n")[1])
     assert (head["license"], head["language"]) == ("cc-by-4.0", ["zh"])
-    assert head["size_categories"] == ["n<1K"]
     assert datasets.load.DatasetCard(text).data.license == "cc-by-4.0"
     assert manifest["signature"] in text
     assert manifest["input_licenses"] == ["CC-BY-2.0"]

@@ -192,7 +192,7 @@ def test_refused(store, score, monkeypatch, case):
         monkeypatch.setenv(name, value)
     line = '{"source": "他昨天没有来学校上课。", "paraphrase": "昨天他没到学校来上课。"}'
     store.client().put_object(Bucket=store.BUCKET, Key="refused/a.jsonl", Body=line.encode())
-    monkeypatch.setattr("gaixie.jobs.scoring.run.begin_session", None)
+    monkeypatch.setattr("gaixie.jobs.corpus.session.begin_session", None)
     run = score(output, "--input", "s3a://gaixie/refused", "--origin", "llm", run_id="refused")
     assert run.code == 2
     assert message in run.error

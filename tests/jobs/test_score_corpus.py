@@ -12,7 +12,8 @@ import xxhash
 import yaml
 from servers import PATIENCE
 
-from gaixie.jobs.scoring import steps, writing
+from gaixie.jobs.scoring import run as steps
+from gaixie.jobs.scoring import sorting
 from gaixie.udfs.features import FEATURES, extract
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.spscore.stages import ORIGINS, STAGES, stage
@@ -224,11 +225,11 @@ def test_a_large_table_is_written_without_a_shuffle(score, grow, tmp_path, monke
         table = grow(500, n).drop(["origin"])
         pq.write_table(pa.concat_tables([table, table.slice(0, 30)]), tmp_path / f"in/{n}.parquet")
     calls = []
-    write = writing.write_unshuffled
-    monkeypatch.setattr(writing, "write_unshuffled", lambda *a: (calls.append(a), write(*a)))
+    write = sorting.write_unshuffled
+    monkeypatch.setattr(sorting, "write_unshuffled", lambda *a: (calls.append(a), write(*a)))
     given = ("--input", tmp_path / "in", "--origin", "llm", "--target-file-mb", target)
     given += ("--set", "cuts.llm={scores: [0, 0, 0], min_meaning: 0}")  # all in one stage
-    monkeypatch.setattr(writing, "MIN_UNSHUFFLED", 0)
+    monkeypatch.setattr(sorting, "MIN_UNSHUFFLED", 0)
     run = score(tmp_path / "out", *given)
     assert run.code == 0, run.stderr
     assert len(calls) == 1

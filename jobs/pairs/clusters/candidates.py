@@ -1,21 +1,139 @@
-"""Finds pairs of sentences: near duplicates to remove, and sentences that say the same."""
+"""Decides which sentences are compared, those that share a bucket, and which of them say the same.
+
+A sentence has one bucket for each band of its signature; with keys, one for each key and band. An
+entry is 16 bytes. A batch of sentences packs its entries of one partition into one row, so that
+Spark moves few rows of kilobytes instead of many of a few bytes; a partition sorts its entries with
+numpy. Memory is that of one partition of ENTRIES; time is linear in the sentences.
+
+In a bucket, every sentence meets only the first `neighbours` sentences, the anchors. Sentences of
+earlier months come first, then smaller node numbers. So a crowded bucket takes linear time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from gaixie.jobs.pairs.clusters.minhash import overlaps
-from gaixie.udfs.command_line import UserError
+from gaixie.jobs.pairs.clusters.minhash import band_hashes, mixed, overlaps
+from gaixie.udfs.command_line import as_user_error
 from gaixie.udfs.metrics.metric import Pairs
 from gaixie.udfs.metrics.spscore import SPScoreZh
 
 EDGES = "a bigint, b bigint, score float"
+
+ENTRIES = 2_000_000
+"""Approximate entries of a partition: 32 MB."""
+
+AT_ONCE = 20_000
+"""Sentences of a bucket whose pairs return to Spark at once."""
+
+NEW = np.uint64(1)
+"""Flag bit of a bucket: marks a sentence of this run."""
+
+
+class Bands(NamedTuple):
+    """How signatures are made; see gaixie.jobs.pairs.clusters.minhash."""
+
+    bands: int
+    rows: int
+    seed: int
+
+
+def neighbours(sentences: DataFrame, count: int, bands: Bands, most: int, keyed: bool) -> DataFrame:
+    """Returns distinct columns (a, b): pairs of nodes that share a bucket, a before b in priority.
+
+    At least one node of a pair is new. sentences: node (bigint), new (boolean), text, keys
+    (array<bigint>) if keyed. count: approximate number of sentences, or of keys in total if keyed.
+    most: anchors of a bucket. keyed: compare only within a key.
+    """
+    partitions = max(ceil(count * bands.bands / ENTRIES), 1)
+
+    def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch.num_rows:
+                hashes = band_hashes(batch["text"], *bands)
+                yield pack_entries(batch, hashes, keyed, partitions)
+
+    def meet(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        packed = [entries for batch in batches for entries in batch["entries"].to_pylist()]
+        entries = np.frombuffer(b"".join(packed), np.uint64).reshape(-1, 2)
+        del packed
+        for a, b in meetings(entries, most):
+            yield pa.RecordBatch.from_arrays([pa.array(a), pa.array(b)], ["a", "b"])
+
+    packed = sentences.mapInArrow(pack, "partition int, entries binary")
+    packed = packed.repartitionById(partitions, "partition")
+    return packed.mapInArrow(meet, "a bigint, b bigint").where("a != b").distinct()
+
+
+def pack_entries(
+    sentences: pa.RecordBatch, hashes: np.ndarray, keyed: bool, partitions: int
+) -> pa.RecordBatch:
+    """Returns the entries of some sentences, one row for each partition that gets any.
+
+    An entry is (bucket, node), two uint64: one for each band, or, if keyed, for each key and band.
+    """
+    nodes = sentences["node"].to_numpy().view(np.uint64)
+    new = sentences["new"].to_numpy(zero_copy_only=False).astype(np.uint64)
+    if keyed:
+        lists = sentences["keys"]
+        rows = np.repeat(np.arange(len(nodes)), lists.value_lengths().to_numpy())
+        keys = mixed(lists.flatten().to_numpy().view(np.uint64))
+        hashes, nodes, new = mixed(hashes[rows] ^ keys[:, None]), nodes[rows], new[rows]
+    buckets = hashes & ~NEW | new[:, None]
+    entries = np.stack([buckets, np.broadcast_to(nodes[:, None], buckets.shape)], axis=-1)
+    entries = entries.reshape(-1, 2)
+    partition = (entries[:, 0] >> np.uint64(32)) % np.uint64(partitions)
+    order = np.argsort(partition, kind="stable")
+    numbers, starts = np.unique(partition[order], return_index=True)
+    parts = np.split(entries[order], starts[1:])
+    packed = pa.array([part.tobytes() for part in parts], pa.binary())
+    columns = [pa.array(numbers.astype(np.int32)), packed]
+    return pa.RecordBatch.from_arrays(columns, ["partition", "entries"])
+
+
+def meetings(entries: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields pieces (a, b): nodes that meet in a bucket.
+
+    entries: uint64, shape (entries, 2), of whole buckets.
+    """
+    if len(entries) < 2:
+        return
+    bucket = entries[:, 0] >> NEW
+    order = np.argsort(bucket)
+    bucket = bucket[order]
+    same = bucket[1:] == bucket[:-1]
+    crowd = order[np.append(same, False) | np.insert(same, 0, False)]  # those that share a bucket
+    if not len(crowd):
+        return
+    nodes = entries[crowd, 1].view(np.int64)
+    order = np.lexsort((nodes, entries[crowd, 0]))
+    nodes, buckets = nodes[order], entries[crowd, 0][order]
+    is_new, bucket = (buckets & NEW) != 0, buckets >> NEW
+    starts = np.flatnonzero(np.append(True, bucket[1:] != bucket[:-1]))
+    sizes = np.diff(np.append(starts, len(bucket)))
+    position = np.arange(len(bucket)) - np.repeat(starts, sizes)
+    meets = np.minimum(position, most)
+    meets[~is_new] = 0  # earlier sentences met in their own month
+    cumulated = np.cumsum(meets)
+    for begin in range(0, len(nodes), AT_ONCE):
+        end = min(begin + AT_ONCE, len(nodes))
+        here = meets[begin:end]
+        b = np.repeat(np.arange(begin, end), here)
+        before = np.repeat(cumulated[begin:end] - here, here)
+        offset = np.arange(len(b)) + (cumulated[begin - 1] if begin else 0) - before
+        a = np.repeat(starts, sizes)[b] + offset
+        yield nodes[a], nodes[b]
+
+
+# What is said of them
 
 
 @dataclass(frozen=True)
@@ -42,10 +160,8 @@ class Identifier:
 
     def describe(self) -> str:
         """Returns the metric's signature. Raises UserError if it cannot be loaded."""
-        try:
+        with as_user_error():
             model, segmenter = self._metric.loaded()
-        except (OSError, ValueError, ImportError) as error:
-            raise UserError(str(error)) from error
         return model.signature(segmenter)
 
 

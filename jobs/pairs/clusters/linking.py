@@ -33,6 +33,10 @@ LINKED = "reason string, node bigint, source string, paraphrase string, group st
 """Columns of a pair (the reason is null), of a cluster's sentence that is in no pair, or of a
 MEMBER of a cluster."""
 
+LINKED_ARROW = pa.schema(
+    [(name, pa.int64() if name == "node" else pa.string()) for name in LINKED.split()[::2]]
+)
+
 MEMBER = "member"
 
 SENTENCES = 5_000
@@ -246,11 +250,8 @@ class Linking:
                 used = {text for pair in pairs for text in pair}
                 left = (s for s in joined if s.new and s.text not in used)
                 rows += [(OVER_LIMIT, s.node, s.text, None, group) for s in left]
-        columns = zip(*rows, strict=True) if rows else [()] * 5
-        types = pa.string(), pa.int64(), pa.string(), pa.string(), pa.string()
-        arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
-        names = ["reason", "node", "source", "paraphrase", "group"]
-        return pa.RecordBatch.from_arrays(arrays, names)
+        dicts = [dict(zip(LINKED_ARROW.names, row, strict=True)) for row in rows]
+        return pa.RecordBatch.from_pylist(dicts, LINKED_ARROW)
 
 
 def _component(group: dict[str, Any]) -> Component:

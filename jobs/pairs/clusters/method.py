@@ -36,16 +36,16 @@ from scipy.sparse.csgraph import connected_components
 from gaixie.jobs.corpus.input import Origin, Uri
 from gaixie.jobs.corpus.parquet import read_table
 from gaixie.jobs.corpus.session import set_shuffle_partitions
-from gaixie.jobs.pairs.clusters.buckets import Bands, neighbours
 from gaixie.jobs.pairs.clusters.candidates import (
+    Bands,
     Identifier,
     identified,
     near_duplicates,
+    neighbours,
     with_texts,
 )
 from gaixie.jobs.pairs.clusters.linking import LINKED, MEMBER, Linking
-from gaixie.jobs.pairs.groups import MADE
-from gaixie.jobs.pairs.method import ALONE, REPEATED, FromSentences, PairsInput
+from gaixie.jobs.pairs.method import ALONE, MADE, REPEATED, FromSentences, PairsInput
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import MANIFEST

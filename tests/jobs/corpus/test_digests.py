@@ -4,7 +4,7 @@ import hashlib
 import os
 from types import SimpleNamespace
 
-from gaixie.jobs.corpus.written import digests
+from gaixie.jobs.corpus.parquet import digests
 from gaixie.udfs.storage import storage
 
 CONTENTS = {f"{number}.parquet": bytes([number]) * 1000 for number in range(3)}

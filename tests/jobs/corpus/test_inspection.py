@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gaixie.jobs.corpus import inspection, reading
+from gaixie.jobs.corpus.files import find_input
 from gaixie.jobs.corpus.input import Input
 from gaixie.udfs.command_line import UserError
 
@@ -28,7 +29,7 @@ def put(path: Path, content: str | bytes | dict) -> Path:
 
 def inspected(spark, path: Path, **given) -> reading.InputFiles:
     given = given or {"origin": "llm"}
-    found = inspection.find_input(Input(path=str(path), **given))
+    found = find_input(Input(path=str(path), **given))
     [source] = inspection.inspect_inputs(spark, [found])
     return source
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gaixie.jobs.pairs.clusters import buckets, linking
+from gaixie.jobs.pairs.clusters import candidates, linking
 from gaixie.jobs.pairs.clusters.linking import Component, Linking, Sentence, choose
 from gaixie.jobs.pairs.clusters.method import join_edges
 from gaixie.jobs.pairs.clusters.minhash import band_hashes, folded, mixed, overlaps
@@ -50,23 +50,23 @@ def test_bands_agree_as_often_as_sentences_overlap():
     assert len(np.unique(bands[0])) == 128
 
 
-def met(hashes, nodes, new, most, keys=None, whole=None, partitions=3) -> set[tuple[int, int]]:
+def met(hashes, nodes, new, most, keys=None, partitions=3) -> set[tuple[int, int]]:
     """Returns the pairs that meet, of the entries of each partition as a task gets them."""
     columns = {"node": pa.array(nodes), "new": pa.array(new)}
     if keys is not None:
         columns["keys"] = pa.array(keys, pa.list_(pa.int64()))
     batch = pa.RecordBatch.from_pydict(columns)
-    packed = buckets.pack_entries(batch, hashes, whole, partitions)
+    packed = candidates.pack_entries(batch, hashes, keys is not None, partitions)
     assert packed["partition"].to_pylist() == sorted(set(packed["partition"].to_pylist()))
     pairs = set()
     for data in packed["entries"].to_pylist():
-        for a, b in buckets.meetings(np.frombuffer(data, np.uint64).reshape(-1, 2), most):
+        for a, b in candidates.meetings(np.frombuffer(data, np.uint64).reshape(-1, 2), most):
             pairs |= {(x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True) if x != y}
     return pairs
 
 
 def test_sentences_meet_that_share_a_bucket_and_of_which_one_is_new(monkeypatch):
-    monkeypatch.setattr(buckets, "AT_ONCE", 7)
+    monkeypatch.setattr(candidates, "AT_ONCE", 7)
     random = np.random.default_rng(6)
     nodes = random.permutation(np.arange(-60, 60) * 3)
     new = random.random(120) < 0.6
@@ -88,18 +88,14 @@ def test_a_crowded_bucket_has_anchors():
     assert pairs == {(a, b) for b in range(10, 100) for a in range(4)}
 
 
-def test_a_key_separates_and_a_small_one_compares_all():
+def test_a_key_separates():
     nodes, new = np.arange(30), np.ones(30, bool)
     keys = [[n % 10] if n < 28 else [3, 4] for n in range(30)]
     hashes = mixed(np.arange(1000, 1030, dtype=np.uint64))[:, None]
-    pairs = met(hashes, nodes, new, 5, keys, whole=5)
-    expected = {(a, b) for a, b in combinations(range(30), 2) if set(keys[a]) & set(keys[b])}
-    assert pairs == expected
-    large, apart = [[7] for _ in range(30)], [[n] for n in range(30)]
-    assert met(hashes, nodes, new, 5, large, whole=5) == set()
+    assert met(hashes, nodes, new, 40, keys) == set()
     same = np.full((30, 1), 4, np.uint64)
-    assert len(met(same, nodes, new, 40, large, whole=5)) == 435
-    assert met(same, nodes, new, 40, apart, whole=5) == set()
+    expected = {(a, b) for a, b in combinations(range(30), 2) if set(keys[a]) & set(keys[b])}
+    assert met(same, nodes, new, 40, keys) == expected
 
 
 EDGES = st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), max_size=25)

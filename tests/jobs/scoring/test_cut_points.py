@@ -7,8 +7,9 @@ import pandas as pd
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from gaixie.jobs.scoring.report import warnings_of
 from gaixie.jobs.scoring.settings import Cuts
-from gaixie.jobs.scoring.sorting import Cells, count_cells, cut_stages, warnings_of
+from gaixie.jobs.scoring.sorting import Cells, count_cells, cut_stages
 from gaixie.udfs.spscore.stages import SCORE_BINS, stage
 
 UNIT = st.floats(0, 1, width=32)

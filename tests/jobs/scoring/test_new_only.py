@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from manifests import run_manifest
 
-from gaixie.jobs.corpus.written import input_entry
+from gaixie.jobs.corpus.parquet import input_entry
 from gaixie.jobs.scoring.run import unseen_by
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.udfs.storage.storage import File

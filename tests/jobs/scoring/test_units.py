@@ -8,8 +8,8 @@ from pyspark.sql.types import StructType
 from gaixie.jobs.corpus.input import Input
 from gaixie.jobs.corpus.reading import PART_BYTES, InputFiles, text_pieces
 from gaixie.jobs.scoring import units
+from gaixie.jobs.scoring.report import close_accounts
 from gaixie.jobs.scoring.units import divide, row_key
-from gaixie.jobs.scoring.writing import close_accounts
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage.storage import File
 

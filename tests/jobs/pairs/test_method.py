@@ -3,7 +3,7 @@
 import pyarrow as pa
 from xxhash import xxh3_128_hexdigest
 
-from gaixie.jobs.pairs.groups import judge_batch
+from gaixie.jobs.pairs.method import judge_batch
 
 GOOD = "火势从三楼的一间厨房开始蔓延。"
 

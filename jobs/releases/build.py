@@ -79,9 +79,18 @@ class ReleaseBuild:
         return rows.read_runs(self.spark, self.runs, self.request)
 
     def shards(self, expected: Counts) -> dict[tuple[str, int], int]:
-        """Returns the number of files of each (split, stage)."""
-        each = sum(run.bytes for run in self.runs) / self.in_runs.total()
-        return rows.shards_of(expected, self.request.settings, each)
+        """Returns the number of files of each (split, stage). expected: pairs to write."""
+        settings, by_stage = self.request.settings, Counter[int]()
+        for (_, stage), pairs in expected.items():
+            by_stage[stage] += pairs
+        bytes_per_pair = sum(run.bytes for run in self.runs) / self.in_runs.total()
+        each = settings.shards_mb * 1e6 / bytes_per_pair
+        return {
+            (split, stage): max(round(pairs * share / each), 1)
+            for split, share in settings.split.items()
+            for stage, pairs in sorted(by_stage.items())
+            if share > 0
+        }
 
 
 def release(request: ReleaseRequest) -> None:

@@ -23,7 +23,7 @@ from gaixie.udfs.command_line import UserError
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import MANIFEST, ReleaseSettings, RunManifest, read_run
+from gaixie.udfs.storage.manifest import MANIFEST, RunManifest, read_run
 from gaixie.udfs.storage.published_files import run_faults
 from gaixie.udfs.text.splits import GROUP, SPLITS, splits_of
 
@@ -183,22 +183,6 @@ def split_column(shares: Sequence[float], seed: int, columns: Sequence[str]) -> 
 
     source = F.col("source")
     return split(F.coalesce(F.col(GROUP).cast("string"), source) if GROUP in columns else source)
-
-
-def shards_of(
-    rows: Mapping[tuple[str, int], int], settings: ReleaseSettings, bytes_per_row: float
-) -> dict[tuple[str, int], int]:
-    """Returns the number of files of each (split, stage). rows: pairs by origin and stage."""
-    by_stage: Counter[int] = Counter()
-    for (_, stage), count in rows.items():
-        by_stage[stage] += count
-    each = settings.shards_mb * 1e6 / bytes_per_row
-    return {
-        (split, stage): max(round(count * share / each), 1)
-        for split, share in settings.split.items()
-        for stage, count in sorted(by_stage.items())
-        if share > 0
-    }
 
 
 def write_shards(

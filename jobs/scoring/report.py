@@ -75,7 +75,7 @@ def make_manifest(
     read: Counter[str],
     left_out: Cells,
     cut_points: CutPoints,
-    schemas: Mapping[str, StructType],
+    schemas: Mapping[Any, StructType],
     earlier_runs: Sequence[str],
 ) -> RunManifest:
     """Returns the manifest of a run whose tables are written, without its times.

@@ -76,7 +76,8 @@ def score_corpus(
     killed run. Raises UserError for a mistake of the user's.
     """
     metric, signature = load_metric(settings)
-    spark, earlier = wait(), []
+    spark = wait()
+    earlier: list[RunManifest] = []
     if settings.new_only:
         runs = read_runs(str(settings.output), cleaned=True)
         earlier = [run for run in runs if run.signature == signature]

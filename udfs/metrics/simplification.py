@@ -53,7 +53,7 @@ class Sentence(NamedTuple):
     sentences: int
     words: list[str]
     """In lower case."""
-    written: list[str]
+    written: Sequence[str] = ()
     """The words as they are written."""
 
 

@@ -34,8 +34,8 @@ ENTRIES = 2_000_000
 AT_ONCE = 20_000
 """Sentences of a bucket whose pairs return to Spark at once."""
 
-NEW = np.uint64(1)
-"""Flag bit of a bucket: marks a sentence of this run."""
+NEW, WHOLE = np.uint64(1), np.uint64(2)
+"""Flag bits of a bucket: NEW marks a sentence of this run, WHOLE the bucket of a whole key."""
 
 
 class Bands(NamedTuple):
@@ -51,15 +51,16 @@ def neighbours(sentences: DataFrame, count: int, bands: Bands, most: int, keyed:
 
     At least one node of a pair is new. sentences: node (bigint), new (boolean), text, keys
     (array<bigint>) if keyed. count: approximate number of sentences, or of keys in total if keyed.
-    most: anchors of a bucket. keyed: compare only within a key.
+    most: anchors of a bucket. keyed: compare only within a key; a key with few sentences compares
+    all of them.
     """
-    partitions = max(ceil(count * bands.bands / ENTRIES), 1)
+    partitions = max(ceil(count * (bands.bands + keyed) / ENTRIES), 1)
 
     def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             if batch.num_rows:
                 hashes = band_hashes(batch["text"], *bands)
-                yield pack_entries(batch, hashes, keyed, partitions)
+                yield pack_entries(batch, hashes, most if keyed else None, partitions)
 
     def meet(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         packed = [entries for batch in batches for entries in batch["entries"].to_pylist()]
@@ -74,22 +75,31 @@ def neighbours(sentences: DataFrame, count: int, bands: Bands, most: int, keyed:
 
 
 def pack_entries(
-    sentences: pa.RecordBatch, hashes: np.ndarray, keyed: bool, partitions: int
+    sentences: pa.RecordBatch, hashes: np.ndarray, whole_keys: int | None, partitions: int
 ) -> pa.RecordBatch:
     """Returns the entries of some sentences, one row for each partition that gets any.
 
-    An entry is (bucket, node), two uint64: one for each band, or, if keyed, for each key and band.
+    An entry is (bucket, node), two uint64. whole_keys: the most sentences that a key may have and
+    still compare all of them; None means no keys. A batch adds just enough entries of a larger key
+    to show that it is larger.
     """
     nodes = sentences["node"].to_numpy().view(np.uint64)
     new = sentences["new"].to_numpy(zero_copy_only=False).astype(np.uint64)
-    if keyed:
+    if whole_keys is None:
+        entries = _entries(hashes & ~WHOLE, nodes, new)
+    else:
         lists = sentences["keys"]
         rows = np.repeat(np.arange(len(nodes)), lists.value_lengths().to_numpy())
         keys = mixed(lists.flatten().to_numpy().view(np.uint64))
-        hashes, nodes, new = mixed(hashes[rows] ^ keys[:, None]), nodes[rows], new[rows]
-    buckets = hashes & ~NEW | new[:, None]
-    entries = np.stack([buckets, np.broadcast_to(nodes[:, None], buckets.shape)], axis=-1)
-    entries = entries.reshape(-1, 2)
+        bands = mixed(hashes[rows] ^ keys[:, None]) & ~WHOLE
+        order = np.argsort(keys, kind="stable")
+        starts = np.flatnonzero(np.append(True, keys[order][1:] != keys[order][:-1]))
+        rank = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
+        told = order[rank <= whole_keys]
+        whole = (mixed(keys[told]) | WHOLE)[:, None]
+        of_bands = _entries(bands, nodes[rows], new[rows])
+        of_keys = _entries(whole, nodes[rows[told]], new[rows[told]])
+        entries = np.concatenate([of_bands, of_keys])
     partition = (entries[:, 0] >> np.uint64(32)) % np.uint64(partitions)
     order = np.argsort(partition, kind="stable")
     numbers, starts = np.unique(partition[order], return_index=True)
@@ -97,6 +107,13 @@ def pack_entries(
     packed = pa.array([part.tobytes() for part in parts], pa.binary())
     columns = [pa.array(numbers.astype(np.int32)), packed]
     return pa.RecordBatch.from_arrays(columns, ["partition", "entries"])
+
+
+def _entries(buckets: np.ndarray, nodes: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Returns (bucket, node) for each bucket of each node, in order."""
+    buckets = buckets & ~NEW | new[:, None]
+    entries = np.stack([buckets, np.broadcast_to(nodes[:, None], buckets.shape)], axis=-1)
+    return entries.reshape(-1, 2)
 
 
 def meetings(entries: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -120,8 +137,10 @@ def meetings(entries: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.nd
     starts = np.flatnonzero(np.append(True, bucket[1:] != bucket[:-1]))
     sizes = np.diff(np.append(starts, len(bucket)))
     position = np.arange(len(bucket)) - np.repeat(starts, sizes)
+    whole = (bucket & (WHOLE >> NEW)) != 0
     meets = np.minimum(position, most)
     meets[~is_new] = 0  # earlier sentences met in their own month
+    meets[whole & (np.repeat(sizes, sizes) > most)] = 0  # a large key: its bands compare instead
     cumulated = np.cumsum(meets)
     for begin in range(0, len(nodes), AT_ONCE):
         end = min(begin + AT_ONCE, len(nodes))

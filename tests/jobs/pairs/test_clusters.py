@@ -50,13 +50,13 @@ def test_bands_agree_as_often_as_sentences_overlap():
     assert len(np.unique(bands[0])) == 128
 
 
-def met(hashes, nodes, new, most, keys=None, partitions=3) -> set[tuple[int, int]]:
+def met(hashes, nodes, new, most, keys=None, whole=None, partitions=3) -> set[tuple[int, int]]:
     """Returns the pairs that meet, of the entries of each partition as a task gets them."""
     columns = {"node": pa.array(nodes), "new": pa.array(new)}
     if keys is not None:
         columns["keys"] = pa.array(keys, pa.list_(pa.int64()))
     batch = pa.RecordBatch.from_pydict(columns)
-    packed = candidates.pack_entries(batch, hashes, keys is not None, partitions)
+    packed = candidates.pack_entries(batch, hashes, whole, partitions)
     assert packed["partition"].to_pylist() == sorted(set(packed["partition"].to_pylist()))
     pairs = set()
     for data in packed["entries"].to_pylist():
@@ -88,14 +88,18 @@ def test_a_crowded_bucket_has_anchors():
     assert pairs == {(a, b) for b in range(10, 100) for a in range(4)}
 
 
-def test_a_key_separates():
+def test_a_key_separates_and_a_small_one_compares_all():
     nodes, new = np.arange(30), np.ones(30, bool)
     keys = [[n % 10] if n < 28 else [3, 4] for n in range(30)]
     hashes = mixed(np.arange(1000, 1030, dtype=np.uint64))[:, None]
-    assert met(hashes, nodes, new, 40, keys) == set()
-    same = np.full((30, 1), 4, np.uint64)
+    pairs = met(hashes, nodes, new, 5, keys, whole=5)
     expected = {(a, b) for a, b in combinations(range(30), 2) if set(keys[a]) & set(keys[b])}
-    assert met(same, nodes, new, 40, keys) == expected
+    assert pairs == expected
+    large, apart = [[7] for _ in range(30)], [[n] for n in range(30)]
+    assert met(hashes, nodes, new, 5, large, whole=5) == set()
+    same = np.full((30, 1), 4, np.uint64)
+    assert len(met(same, nodes, new, 40, large, whole=5)) == 435
+    assert met(same, nodes, new, 40, apart, whole=5) == set()
 
 
 EDGES = st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), max_size=25)

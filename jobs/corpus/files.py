@@ -40,6 +40,9 @@ SMALL_BYTES = 10_000_000
 LISTED = 5
 """Names of files that a line lists."""
 
+WRITTEN_BY_SPARK = ("_SUCCESS", ".crc")
+"""Ends of the names of files beside a table that nobody needs to hear of."""
+
 TABLES_OF_JOBS = ("pairs", "scored")
 """Folders that a job writes beside its manifest, of which one is meant where the job's output is
 given as an input."""
@@ -283,10 +286,10 @@ def find_input(settings: Input) -> FoundFiles:
     kind, files = choose_files(settings, data)
     chosen = {file.uri for file in files}
     left_out = [*(file.uri for file in data if file.uri not in chosen), *others]
-    if left_out:
-        names = ", ".join(uri.rpartition("/")[2] for uri in left_out[:LISTED])
-        names += ", …" * (len(left_out) > LISTED)
-        say(f"{settings.path}: {len(files)} {kind} files; left out {len(left_out)}: {names}")
+    if told := [uri for uri in left_out if not uri.endswith(WRITTEN_BY_SPARK)]:
+        names = ", ".join(uri.rpartition("/")[2] for uri in told[:LISTED])
+        names += ", …" * (len(told) > LISTED)
+        say(f"{settings.path}: {len(files)} {kind} files; left out {len(told)}: {names}")
     first = files[0].uri
     folder_names = [*folder_columns(first, settings.path)]
     for file in files:

@@ -138,7 +138,7 @@ def score_inputs(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
             "scored": write_scored(job, units, pairs, cut_points),
             "quarantine": write_quarantine(job, units),
         }
-    with step("report"):
+    with step("report"), progress(job.spark, "counting what was written", None):
         manifest = make_manifest(job, units.read, left_out, cut_points, schemas, earlier_runs)
         examples = pick_examples(job, manifest.stages)
     manifest = manifest.model_copy(update={"seconds": seconds})

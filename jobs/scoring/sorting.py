@@ -189,8 +189,9 @@ def write_quarantine(job: Job, units: ScoredUnits) -> StructType:
     rows = rows.select("source", "paraphrase", *extra, MALFORMED_LINE, "origin", "reason")
     if counts:
         job.check_lock()
-        files = _files(job, units, counts)
-        write_partitioned(rows, job.path("quarantine"), ("reason",), files, F.xxhash64("source"))
+        files, path = _files(job, units, counts), job.path("quarantine")
+        with progress(job.spark, "writing the quarantine", sum(counts.values())):
+            write_partitioned(rows, path, ("reason",), files, F.xxhash64("source"))
     return rows.schema
 
 

@@ -93,6 +93,8 @@ def first_fault(error: ValidationError, whole: str = "settings") -> str:
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         message, value = "no such setting", ""
+    elif first["type"] == "model_type":
+        message = f"has settings of its own: {key}.NAME=VALUE sets one"
     return f"{key}: {message}{value if len(value) <= 120 else ''}"
 
 

@@ -55,8 +55,8 @@ def row_of(column, row):
 
 @cache
 def announce_compiling() -> None:
-    """Says on standard error, once in a process, that kernels are being compiled, if none are
-    cached."""
+    """Says on standard error, once in a process, that kernels will be compiled, if those of the
+    features are not cached."""
     folder = os.environ.get("NUMBA_CACHE_DIR")
-    if folder and not any(Path(folder).rglob("*.nbi")):
+    if folder and not any(Path(folder).rglob("extract._extract_rows-*.nbi")):
         print("gaixie: compiling kernels, once on this machine: about 30 s", file=sys.stderr)

@@ -211,8 +211,9 @@ def _split(
     tasks = size / (target * len(counts))
     if tasks < 1 or size < MIN_UNSHUFFLED:
         return None
-    a_wave = cores(job.spark)
-    tasks = min(ceil(tasks / a_wave) * a_wave, round(2 * tasks))
-    largest = max(counts.values()) / tasks
+    at_once = cores(job.spark)  # whole rounds of tasks, or files of half the size at least
+    tasks = min(ceil(tasks / at_once) * at_once, round(2 * tasks))
+    largest = max(counts.values()) / tasks  # rows of the largest folder in one task
+    # A file may exceed the target by a quarter; tasks have up to a fifth more rows than the mean.
     files = max(ceil(largest * units.bytes_per_row() / target - 0.25), 1)
     return ceil(size / tasks) + max(units.sizes), ceil(1.2 * largest / files)

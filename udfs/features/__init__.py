@@ -9,7 +9,7 @@
     consistency   sl     sentence length
                   lr     length ratio
 
-Each file defines its feature and computes it in ``kernel``. tests/support/plain_features.py
+Each file defines its feature and has its kernel, which extract.py calls. tests/support/plain_features.py
 computes the same in plain Python. This package imports neither pyspark nor torch.
 """
 

@@ -9,8 +9,9 @@
     consistency   sl     sentence length
                   lr     length ratio
 
-Each file defines its feature and has its kernel, which extract.py calls. tests/support/plain_features.py
-computes the same in plain Python. This package imports neither pyspark nor torch.
+Each file defines its feature and has its kernel, which extract.py calls.
+tests/support/plain_features.py computes the same in plain Python. This package imports neither
+pyspark nor torch.
 """
 
 from gaixie.udfs.features.extract import FEATURES, extract, extract_code_points

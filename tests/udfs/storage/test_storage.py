@@ -152,19 +152,10 @@ def test_of_eight_creators_one_wins(root):
     assert len(tree(root)) == 2  # no other file
 
 
-@pytest.mark.parametrize(
-    ("uri", "said"),
-    [
-        *[("ftp://host/x", "expected"), ("s3://", "expected")],
-        ("gs://b/x", "needs a package .*: pip install gcsfs$"),
-        ("abfs://c@a.dfs.core.windows.net/x", "needs a package .*: pip install adlfs$"),
-    ],
-)
-def test_other_uris(uri, said, monkeypatch):
-    for package in ("gcsfs", "adlfs"):
-        monkeypatch.setitem(sys.modules, package, None)
+@pytest.mark.parametrize("uri", ["ftp://host/x", "s3://", "gs://b/x"])
+def test_other_uris(uri):
     for call in (storage.exists, storage.read_bytes):
-        with pytest.raises(OSError, match=f"^{uri}: .*{said}"):
+        with pytest.raises(OSError, match=f"^{uri}: .*expected"):
             call(uri)
 
 
@@ -253,7 +244,7 @@ def test_wrong_credentials(in_store, store, monkeypatch, tmp_path):
     for changes, said in (
         ({"AWS_ACCESS_KEY_ID": "AKIANOBODY"}, "credentials"),
         ({"AWS_SECRET_ACCESS_KEY": "not-the-secret"}, "credentials"),
-        (nobody, "no credentials .*set AWS_"),
+        (nobody, "no credentials .*check AWS_"),
     ):
         in_store(**changes)
         for action in (storage.list_files, *WRITES[1:2], *WRITES[3:]):

@@ -30,7 +30,7 @@ settings.register_profile("search", max_examples=1_000, **profile)  # other exam
 settings.load_profile("gaixie")
 
 FIXTURES = {
-    "spark": {"spark", "launch", "spark_submit"},
+    "spark": {"spark", "launch"},
     "s3": {"store"},
     "cluster": {"cluster"},
     "long": {"cluster", "under_deepspeed"},
@@ -45,16 +45,9 @@ TORCH = re.compile(
     re.MULTILINE,
 )
 """Matches a file that imports PyTorch, directly or through one of these modules."""
-LONGEST = (
-    "tests/jobs/test_s3.py",
-    "tests/infra/test_dist.py",
-    "tests/training/test_curriculum.py",
-    "tests/jobs/test_score_corpus.py",
-    "tests/jobs/test_release_dataset.py",
-    "tests/jobs/test_demo.py",
-    "tests/jobs/test_build_vocabulary.py",
-    "tests/service/page/test_page.py",
-)
+LONGEST = ("tests/jobs/test_s3.py", "tests/jobs/test_demo.py", "tests/infra/test_dist.py")
+LONGEST += ("tests/training/test_curriculum.py", "tests/jobs/test_score_corpus.py")
+LONGEST += ("tests/jobs/test_release_dataset.py", "tests/service/page/test_page.py")
 """Files that start first: one process runs a whole file, and would otherwise finish last."""
 
 
@@ -143,24 +136,18 @@ def compiled(spark) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory) -> Iterator[Cluster]:
-    """Yields a master and two workers; a test that kills a worker adds another."""
+    """Yields a master and two workers."""
     cluster = Cluster(tmp_path_factory.mktemp("cluster"))
-    try:
-        cluster.add_worker()
-        cluster.add_worker()
-        yield cluster
-    finally:
-        cluster.stop()
+    yield cluster
+    cluster.stop()
 
 
 @pytest.fixture(scope="session")
 def store(tmp_path_factory) -> Iterator[ObjectStore]:
     """Yields a real S3 server."""
     store = ObjectStore(tmp_path_factory.mktemp("store"))
-    try:
-        yield store
-    finally:
-        store.stop()
+    yield store
+    store.stop()
 
 
 @pytest.fixture

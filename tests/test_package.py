@@ -40,7 +40,7 @@ def build(what: str, source: Path, folder: Path) -> Path:
     return folder / python("-c", code, folder, cwd=source).split()[-1]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def site(tmp_path_factory) -> Path:
     """Returns a folder with the wheel, as pip installs it; the wheel is built from an sdist."""
     folder = tmp_path_factory.mktemp("package")
@@ -57,7 +57,8 @@ def site(tmp_path_factory) -> Path:
 
 
 @pytest.mark.long
-def test_the_wheel_of_an_sdist_has_every_file_of_the_package(site):
+def test_the_wheel_of_an_sdist_has_every_file_and_lies_beside_other_packages(site, tmp_path):
+    """A project may have its own jobs and conf."""
     tracked = ("git", "ls-files", *ROOMS)
     done = subprocess.run(tracked, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
@@ -67,9 +68,6 @@ def test_the_wheel_of_an_sdist_has_every_file_of_the_package(site):
     found = {str(path) for path in paths if not path.parts[0].endswith(".dist-info")}
     assert expected | {f"gaixie/{name}" for name in OWN} == found
 
-
-@pytest.mark.long
-def test_it_lies_beside_a_project_with_its_own_jobs_and_conf(site, tmp_path):
     for name in ("jobs", "conf"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text(f"MINE = 'own-{name}'\n")

@@ -66,18 +66,17 @@ def unpacked(tmp_path_factory) -> Path:
 @pytest.mark.long
 def test_a_host_scores_from_the_archive_alone(unpacked, tmp_path):
     python = unpacked / "bin/python"
-    settings = {
-        "spark.pyspark.python": python,
-        "spark.pyspark.driver.python": python,
-        "spark.driver.memory": "512m",
-        "spark.driver.defaultJavaOptions": SMALL_HEAP,
-        "spark.driver.host": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-    }
     submit = [SPARK_HOME / "bin" / "spark-submit", "--master", "local[1]"]
-    for name, value in settings.items():
-        submit += ["--conf", f"{name}={value}"]
+    for setting in (
+        f"pyspark.python={python}",
+        f"pyspark.driver.python={python}",
+        "driver.memory=512m",
+        f"driver.defaultJavaOptions={SMALL_HEAP}",
+        "driver.host=127.0.0.1",
+        "ui.enabled=false",
+        "sql.shuffle.partitions=2",
+    ):
+        submit += ["--conf", f"spark.{setting}"]
     witness, report = tmp_path / "witness.py", tmp_path / "report.json"
     witness.write_text(WITNESS)
     job = [unpacked / "jobs/score_corpus.py", "--input", ROOT / "examples/pairs.jsonl"]

@@ -3,12 +3,8 @@
 from scored_runs import (  # noqa: F401, whose names pytest looks for here
     examples,
     grow,
-    in_three_units,
-    jars,
     launch,
-    local,
     model,
     score,
-    spark_submit,
     translator,
 )

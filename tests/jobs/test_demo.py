@@ -11,46 +11,35 @@ import pytest
 from warm_up import compiling
 
 ROOT = Path(__file__).parents[2]
-pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
-@pytest.fixture
-def make(tmp_path):
-    """Returns a function that makes a target in tmp_path and returns what that prints."""
+@pytest.mark.spark
+@pytest.mark.long
+@pytest.mark.training
+def test_demo_train(tmp_path):
+    """It begins with make demo."""
     for name in ("jobs", "research", "service", "training", "udfs", "conf", "examples"):
         (tmp_path / name).symlink_to(ROOT / name)
-
-    def run(*words: str) -> subprocess.CompletedProcess:
-        line = ["make", "-s", "-f", str(ROOT / "Makefile"), f"BIN={Path(sys.executable).parent}"]
-        line += ["-o", ".venv/.spark", "-o", ".venv/.train", *words]
-        given = {"cwd": tmp_path, "env": os.environ | compiling()}
-        return subprocess.run(line, capture_output=True, text=True, **given)
-
-    return run
-
-
-def test_a_folder_of_the_user_stays(make, tmp_path):
-    (tmp_path / "out/demo").mkdir(parents=True)
-    (tmp_path / "out/demo/mine").touch()
-    done = make("demo")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 2)
-    assert (tmp_path / "out/demo/mine").exists()
-
-
-@pytest.mark.training
-def test_demo_train(make, tmp_path):
-    """It begins with make demo."""
-    done = make("demo-train", "TRAIN=--set trainer.max_steps=4 --set trainer.eval_steps=4")
+    line = ["make", "-s", "-f", str(ROOT / "Makefile"), f"BIN={Path(sys.executable).parent}"]
+    line += ["-o", ".venv/.spark", "-o", ".venv/.train", "demo-train"]
+    line += ["TRAIN=--set trainer.max_steps=4 --set trainer.eval_steps=4"]
+    given = {"cwd": tmp_path, "env": os.environ | compiling(), "text": True}
+    mine = tmp_path / "out/demo/mine"
+    mine.parent.mkdir(parents=True)
+    mine.touch()
+    refused = subprocess.run(line, capture_output=True, **given)
+    assert (refused.returncode, refused.stderr.count("\n"), mine.exists()) == (2, 2, True)
+    mine.unlink()
+    mine.parent.rmdir()
+    done = subprocess.run(line, capture_output=True, **given)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out/demo-train/run/model/config.json").is_file()
     shown = done.stdout
     total = re.findall(r"^total +(\d.*)", shown, re.MULTILINE)[0]
     read, *stages, quarantined, duplicates = map(int, total.split())
     assert (read, sum(stages), quarantined, duplicates) == (295, 288, 6, 1)
-    assert (
-        len(re.findall("^  structure .*  synonyms .*  meaning .*  fluency ", shown, re.MULTILINE))
-        == 10
-    )
+    judged = "^  structure .*  synonyms .*  meaning .*  fluency "
+    assert len(re.findall(judged, shown, re.MULTILINE)) == 10
     assert re.search("^  - ", shown, re.MULTILINE)
     found = ds.dataset(tmp_path / "out/demo/runs/demo/scored", partitioning="hive").to_table()
     rated = found.to_pandas().astype({"rated": float})

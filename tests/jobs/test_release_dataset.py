@@ -5,8 +5,6 @@ import logging
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import datasets
@@ -19,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from manifests import write_scored
-from scored_runs import ENVIRONMENT, FILE_PARTITIONING, ROOT
+from scored_runs import PARTITIONING
 from servers import wait_for
 
 from gaixie.jobs import clean_runs, release_dataset, show_run
@@ -113,7 +111,7 @@ def scored(root) -> pd.DataFrame:
     """Returns the rows of stages 1 to 3 of both runs, the first run's first."""
     tables = []
     for run_id in ("a", "b"):
-        files = ds.dataset(root / "runs" / run_id / "scored", partitioning=FILE_PARTITIONING)
+        files = ds.dataset(root / "runs" / run_id / "scored", partitioning=PARTITIONING)
         tables.append(files.to_table().to_pandas().assign(run=run_id))
     rows = pd.concat(tables, ignore_index=True)
     return rows[rows["stage"] > 0]
@@ -399,19 +397,10 @@ def test_accounts_that_do_not_close(copy):
 
 @pytest.mark.long
 @pytest.mark.spark
-def test_killed_while_it_writes(copy, rows, spark):
+def test_killed_while_it_writes(copy, rows, launch, spark):
     """A killed release may leave only a build folder, which the next one ignores and clean deletes.
     The next one has the same rows in the same order, however the input is partitioned."""
-    line = [sys.executable, ROOT / "jobs/release_dataset.py", "--root", copy, *FIRST]
-    process = subprocess.Popen(
-        [str(word) for word in line],
-        cwd=ROOT,
-        env=os.environ | ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    process = launch("release_dataset.py", "--root", copy, *FIRST)
     folder = copy / "releases" / "1.0"
     wait_for(lambda: any(folder.glob("build-*/data/**/*.parquet")), "the data", process)
     os.killpg(process.pid, signal.SIGKILL)

@@ -6,98 +6,81 @@ import os
 import re
 import signal
 import subprocess
-import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
-import pandas as pd
+import numpy as np
+import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
-from servers import (
-    PATIENCE,
-    FaultProxy,
-    ObjectStore,
-    event_log,
-    executors_lost,
-    free_port,
-    wait_for,
-)
+import s3fs
+from servers import PATIENCE, SPARK_HOME, FaultProxy, wait_for
+from warm_up import SMALL_HEAP
 
-from gaixie.jobs import clean_runs
+from gaixie.jobs import score_corpus
+from gaixie.udfs.command_line import UserError
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.spscore import OUTPUTS, SPScore
+from gaixie.udfs.spscore.stages import stage
+from gaixie.udfs.storage.cache import cache_folder
+from gaixie.udfs.text.pair_id import pair_ids
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def given(store, in_three_units) -> list[str]:
-    """Puts the pairs into the store. Returns options that read them in three units of four tasks."""
-    for path in in_three_units.iterdir():
-        store.put(f"pairs/{path.name}", path.read_bytes())
-    return ["--input", "s3a://gaixie/pairs", "--origin-column", "origin", "--unit-mb", "0.2"]
-
-
-@pytest.fixture(scope="module")
-def expected(local) -> pd.DataFrame:
-    """Returns the rows of the same run on the local disk."""
-    return local.scored.drop(columns="reason")
-
-
-@pytest.fixture(scope="module")
-def submit(spark_submit, launch, jars):
-    """Returns a function that submits the job to the cluster, for a run in the object store."""
-
-    def start(*given, environment: dict[str, str], conf=None) -> subprocess.Popen:
-        command = spark_submit(conf, "--jars", jars)
-        return launch("s3://gaixie/out", *given, command=command, env=environment)
-
-    return start
-
-
 RUN = "out/runs/r"
+SETTINGS = {
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": os.environ["SPARK_DAEMON_JAVA_OPTS"],
+    "spark.driver.memory": "512m",
+    "spark.driver.defaultJavaOptions": SMALL_HEAP,
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
+    "spark.sql.files.maxPartitionBytes": "25k",  # a row group of the pairs
+    "spark.sql.files.openCostInBytes": "0",
+    "spark.sql.shuffle.partitions": "2",
+    # No task starts before each worker has an executor.
+    "spark.scheduler.minRegisteredResourcesRatio": "1",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
+    "spark.shuffle.io.retryWait": "1s",  # waited three times for a dead worker
+    "spark.hadoop.fs.s3a.retry.interval": "50ms",
+    "spark.hadoop.fs.s3a.retry.throttle.interval": "50ms",
+    # Otherwise the SDK retries within each of these attempts, and sleeps for seconds.
+    "spark.hadoop.fs.s3a.attempts.maximum": "1",
+    # EMR's spark-defaults.conf names such a class, which a run must not use.
+    "spark.sql.sources.commitProtocolClass": "org.apache.spark.SQLEmrOptimizedCommitProtocol",
+}
+"""For a small cluster, and for data so small that a unit would be one task."""
 
 
-def read_run(store: ObjectStore) -> tuple[dict, pd.DataFrame]:
-    """Returns the run's manifest and its rows by pair_id; asserts that nothing else is there."""
-    import s3fs
+@pytest.fixture(scope="module")
+def pairs(store, grow, tmp_path_factory) -> pa.Table:
+    """Puts three files into the store, each a unit of two tasks; the last repeats 120 pairs.
 
-    prefix = f"{RUN}/"
-    manifest = json.loads(store.read(f"{prefix}manifest.json"))
-    files = [file["path"] for table in manifest["files"].values() for file in table]
-    found = [key.removeprefix(prefix) for key in store.keys(prefix)]
-    assert sorted(files) == sorted(name for name in found if name.endswith(".parquet"))
-    for file in (file for table in manifest["files"].values() for file in table):
-        data = store.read(f"{prefix}{file['path']}")
-        assert hashlib.sha256(data).hexdigest() == file["sha256"]
-    assert not [name for name in found if "_lock" in name]
-    assert not [name for name in found if "__magic" in name or "_work" in name or "_tempo" in name]
-    assert json.loads(store.read(f"{prefix}scored/_SUCCESS"))["committer"] == "magic"
-
-    key, secret = store.ACCOUNTS["admin"]
-    files = s3fs.S3FileSystem(
-        key=key, secret=secret, endpoint_url=store.endpoint, skip_instance_cache=True
-    )
-    table = ds.dataset(f"gaixie/{prefix}scored", filesystem=files, partitioning="hive").to_table()
-    rows = table.to_pandas().sort_values("pair_id", ignore_index=True)
-    return manifest, rows
+    Returns the 240 pairs without the repeated ones.
+    """
+    path, table = tmp_path_factory.mktemp("pairs") / "pairs.parquet", grow(240)
+    for number, start in enumerate((0, 120, 60)):
+        pq.write_table(table.slice(start, 120), path, row_group_size=60)
+        store.put(f"pairs/{number}.parquet", path.read_bytes())
+    return table
 
 
-def same_rows(rows: pd.DataFrame, expected: pd.DataFrame) -> None:
-    rows = rows[expected.columns].astype(expected.dtypes)
-    pd.testing.assert_frame_equal(rows, expected, check_exact=True)
-
-
-def unpublished(store: ObjectStore) -> None:
-    """Asserts that every file of the run has a name that readers of folders ignore."""
-    names = [key.removeprefix(f"{RUN}/") for key in store.keys(f"{RUN}/")]
-    assert "manifest.json" not in names
-    shown = [name for name in names if not re.search(r"(^|/)[_.]", name) and not name.endswith("/")]
-    assert not shown
-
-
-def in_unit(store: ObjectStore, unit: int) -> Callable[[], bool]:
-    """Returns a function that says whether the unit before this one is finished."""
-    marker = f"{RUN}/_work/unit-{unit - 1:05d}.json"
-    return lambda: marker in store.keys(f"{RUN}/_work/unit")
+@pytest.fixture(scope="module")
+def jars() -> str:
+    """Returns the jars of conf/spark/s3a-jars.conf, for spark-submit --jars."""
+    ivy = cache_folder() / "test-jars"
+    ivy.mkdir(parents=True, exist_ok=True)
+    (ivy / "nothing.py").touch()
+    if not (found := sorted(ivy.glob("jars/*.jar"))):
+        line = [SPARK_HOME / "bin/spark-submit", "--master", "local[1]"]
+        line += ["--properties-file", ROOT / "conf/spark/s3a-jars.conf"]
+        line += ["--conf", f"spark.jars.ivy={ivy}", ivy / "nothing.py"]
+        if subprocess.run([*map(str, line)], capture_output=True).returncode:
+            pytest.skip("no Maven repository has the jars")
+        found = sorted(ivy.glob("jars/*.jar"))
+    return ",".join(map(str, found))
 
 
 def fault(number: int) -> str | None:
@@ -109,102 +92,102 @@ def fault(number: int) -> str | None:
     return None
 
 
-def pages_of(port: int) -> dict[str, str]:
-    """Returns the pages of Spark's UI that show settings."""
-    root = f"http://127.0.0.1:{port}"
-    with urllib.request.urlopen(f"{root}/api/v1/applications") as page:
-        api = f"{root}/api/v1/applications/{json.load(page)[0]['id']}"
-    texts = {}
-    for address in (f"{root}/environment/", f"{api}/environment", f"{api}/sql"):
-        with urllib.request.urlopen(address) as page:
-            texts[address] = page.read().decode()
-    assert "fs.s3a.endpoint" in texts[f"{root}/environment/"]
-    return texts
-
-
 def test_a_worker_and_the_driver_die_among_faults(
-    store, cluster, submit, given, expected, tmp_path, monkeypatch
+    store, cluster, launch, jars, pairs, model, tmp_path
 ):
     """The run must survive the deaths of a worker and of the driver, among 503s and broken
-    connections.
-
-    It leaves no credentials in files, logs, the event log or the UI, and clean_runs leaves it be.
-    """
-    port = free_port()
-    conf = {f"spark.hadoop.fs.s3a.retry.{name}interval": "50ms" for name in ("", "throttle.")}
-    # Otherwise the SDK retries within each of these attempts, and sleeps for seconds.
-    conf |= {"spark.hadoop.fs.s3a.attempts.maximum": "1"} | OF_EMR | event_log(tmp_path)
-    ui = {"spark.ui.enabled": "true", "spark.ui.port": str(port)}
+    connections, and leave no credentials in files, logs or the event log."""
+    (tmp_path / "events").mkdir()
     proxy = FaultProxy(store.port, fault)
-    try:
+
+    def start(cores: int, *given: str) -> subprocess.Popen:
+        command = [SPARK_HOME / "bin/spark-submit", "--master", cluster.url, "--jars", jars]
+        conf = {"spark.cores.max": cores, "spark.eventLog.dir": (tmp_path / "events").as_uri()}
+        for name, value in (SETTINGS | conf).items():
+            command += ["--conf", f"{name}={value}"]
+        words = ("--input", "s3a://gaixie/pairs", "--origin-column", "origin", "--unit-mb", "0.06")
         environment = store.environment(endpoint=proxy.endpoint)
-        process = submit(*given, environment=environment, conf=conf | ui)
-        wait_for(in_unit(store, 1), "the second unit", process, every=0.3)
+        words += ("--output", "s3://gaixie/out", "--run-id", "r", "--model", model, *given)
+        return launch("score_corpus.py", *words, command=command, env=environment)
+
+    def done(unit: int) -> bool:
+        return f"{RUN}/_work/unit-{unit:05d}.json" in store.keys(f"{RUN}/_work/unit")
+
+    try:
+        process = start(2)
+        wait_for(lambda: done(0), "the first unit", process, every=0.3)
         cluster.kill_worker()
-        texts = pages_of(port)
-        cluster.add_worker()
-        wait_for(in_unit(store, 2), "the last unit, whoever died", process, every=0.3)
-        assert executors_lost(tmp_path) >= 1
+        wait_for(lambda: done(1), "the second unit, whoever died", process, every=0.3)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        unpublished(store)
+        logs = [path for path in (tmp_path / "events").rglob("*") if path.is_file()]
+        events = "".join(path.read_bytes().decode("latin-1") for path in logs)
+        assert '"Event":"SparkListenerExecutorRemoved"' in events
+        names = [key.removeprefix(f"{RUN}/") for key in store.keys(f"{RUN}/")]
+        # Whoever reads a folder ignores each file of a run that is not published.
+        assert all(re.search(r"(^|/)[_.]|/$", name) for name in names)
 
-        process = submit(*given, "--resume", environment=environment, conf=conf)
-        texts["output"] = "".join(process.communicate(timeout=PATIENCE))
-        assert process.returncode == 0, texts["output"]
-        assert "already done" in texts["output"]
+        process = start(1, "--resume")
+        output = "".join(process.communicate(timeout=PATIENCE))
+        assert process.returncode == 0, output
+        assert "already done" in output
     finally:
         proxy.stop()
     assert min(proxy.faults[kind] for kind in ("slow down", "reset", "cut")) >= 3, proxy.faults
-    manifest, rows = read_run(store)
-    same_rows(rows, expected)
-    assert sum(origin["duplicates"] for origin in manifest["rows"].values()) == 800
-    for name, value in store.environment().items():
-        monkeypatch.setenv(name, value)
-    assert clean_runs.main(["s3a://gaixie/out", "--older-than", "0"]) == 0
-    same_rows(read_run(store)[1], expected)
 
+    manifest = json.loads(store.read(f"{RUN}/manifest.json"))
+    listed = {file["path"]: file for table in manifest["files"].values() for file in table}
+    found = [key.removeprefix(f"{RUN}/") for key in store.keys(f"{RUN}/")]
+    assert {*listed} == {name for name in found if name.endswith(".parquet")}
+    for name, file in listed.items():
+        assert hashlib.sha256(store.read(f"{RUN}/{name}")).hexdigest() == file["sha256"]
+    assert not [name for name in found if re.search("_lock|__magic|_work|_tempo", name)]
+    assert json.loads(store.read(f"{RUN}/scored/_SUCCESS"))["committer"] == "magic"
+    check_rows(store, pairs, manifest, SPScore.load(model))
+
+    texts = {"output": output} | {key: store.read(key).decode("latin-1") for key in store.keys(RUN)}
     for path in (*tmp_path.rglob("*"), *cluster.folder.rglob("*")):
         if path.is_file():
             texts[str(path)] = path.read_bytes().decode("latin-1")
-    for key in store.keys(f"{RUN}/"):
-        texts[key] = store.read(key).decode("latin-1")
     for word in store.ACCOUNTS["admin"]:
         assert [name for name, text in texts.items() if word in text] == []
 
 
-NOT_ACCEPTED = "the store does not accept the credentials"
-REFUSED = {
-    "unknown key": ({"AWS_ACCESS_KEY_ID": "AKIAUNKNOWN"}, "s3a://gaixie/out", NOT_ACCEPTED),
-    "read only": ("reader", "s3a://gaixie/out", "access denied"),
-    "no bucket": ({}, "s3a://no-such-bucket/out", "no such bucket"),
-}
+def check_rows(store, pairs: pa.Table, manifest: dict, metric: SPScore) -> None:
+    """Asserts that the run has each pair once, with the scores and the stage of the metric."""
+    key, secret = store.ACCOUNTS["admin"]
+    files = s3fs.S3FileSystem(key=key, secret=secret, endpoint_url=store.endpoint)
+    table = ds.dataset(f"gaixie/{RUN}/scored", filesystem=files, partitioning="hive").to_table()
+    rows = table.to_pandas().sort_values("n", ignore_index=True)
+    assert sum(origin["duplicates"] for origin in manifest["rows"].values()) == 120
+    names = ("source", "paraphrase", "origin")
+    for name in ("n", *names):
+        assert rows[name].astype(object).tolist() == pairs[name].to_pylist()
+    texts = [pa.array(rows[name].astype(object), pa.string()) for name in names]
+    assert rows["pair_id"].tolist() == pair_ids(*texts).to_pylist()
+    np.testing.assert_array_equal(rows[list(OUTPUTS)], metric.outputs(*texts[:2]))
+    assert rows[list(FEATURES)].notna().any().all()
+    for origin, part in rows.groupby("origin", observed=True):
+        cuts, least = manifest["cuts"][origin], manifest["min_meaning"][origin]
+        expected = stage(part["spscore"].to_numpy(), cuts, part["meaning"].to_numpy(), least)
+        assert part["stage"].tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_refused(store, score, monkeypatch, case):
-    """A wrong account or store must give one line and exit code 2, before Spark starts, without
-    minutes of retries."""
-    change, output, message = REFUSED[case]
-    environment = store.environment("reader" if change == "reader" else "admin")
-    environment |= change if isinstance(change, dict) else {}
-    for name, value in environment.items():
+@pytest.mark.parametrize(
+    ("account", "changes", "message"),
+    [
+        ("admin", {"AWS_ACCESS_KEY_ID": "AKIAUNKNOWN"}, "the store does not accept"),
+        ("reader", {}, "access denied"),
+    ],
+)
+def test_refused(store, monkeypatch, account, changes, message):
+    """A wrong account must be refused before Spark starts, without minutes of retries."""
+    for name, value in (store.environment(account) | changes).items():
         monkeypatch.setenv(name, value)
     line = '{"source": "他昨天没有来学校上课。", "paraphrase": "昨天他没到学校来上课。"}'
-    store.client().put_object(Bucket=store.BUCKET, Key="refused/a.jsonl", Body=line.encode())
+    store.put("refused/a.jsonl", line.encode())
     monkeypatch.setattr("gaixie.jobs.corpus.session.begin_session", None)
-    run = score(output, "--input", "s3a://gaixie/refused", "--origin", "llm", run_id="refused")
-    assert run.code == 2
-    assert message in run.error
+    given = ["--input", "s3a://gaixie/refused", "--origin", "llm", "--run-id", "refused"]
+    with pytest.raises((UserError, OSError), match=message):
+        score_corpus.main([*given, "--output", "s3a://gaixie/out"])
     assert store.keys("out/runs/refused/") == []
-
-
-OF_EMR = {
-    "spark.sql.parquet.output.committer.class": (
-        "com.amazon.emr.committer.EmrOptimizedSparkSqlParquetOutputCommitter"
-    ),
-    "spark.sql.sources.commitProtocolClass": (
-        "org.apache.spark.sql.execution.datasources.SQLEmrOptimizedCommitProtocol"
-    ),
-}
-"""Settings of EMR's spark-defaults.conf; a run that used these classes would fail here."""

@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyspark
 import pytest
 import xxhash
 import yaml
-from servers import PATIENCE
+from servers import PATIENCE, SPARK_HOME
 
 from gaixie.jobs.scoring import run as steps
 from gaixie.jobs.scoring import sorting
@@ -246,11 +245,10 @@ def test_a_large_table_is_written_without_a_shuffle(score, grow, tmp_path, monke
 
 @pytest.mark.long
 def test_a_mistake_under_spark_submit(launch, tmp_path):
-    command = (Path(pyspark.__file__).parent / "bin" / "spark-submit", "--master", "local[1]")
-    given = ("--input", tmp_path / "none.parquet", "--origin", "llm")
-    process = launch(tmp_path / "out", *given, command=command)
-    stdout, stderr = process.communicate(timeout=PATIENCE)
-    text = stdout + stderr  # Spark puts Python's stderr into stdout
+    command = (SPARK_HOME / "bin/spark-submit", "--master", "local[1]")
+    given = ("--input", tmp_path / "none.parquet", "--origin", "llm", "--output", tmp_path / "out")
+    process = launch("score_corpus.py", *given, command=command)
+    text = "".join(process.communicate(timeout=PATIENCE))  # Spark mixes standard output and error
     assert process.returncode == 2
     line = f"score_corpus: error: {tmp_path}/none.parquet: no such file or folder"
     assert line in text.splitlines()

@@ -15,6 +15,7 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import ClassVar
@@ -34,12 +35,8 @@ def free_port() -> int:
     """
     ports = random.SystemRandom()  # other test processes may have set the same seed
     while True:
-        port = ports.randrange(10_000, 32_000)
-        with socket.socket() as server:
-            try:
-                server.bind(("127.0.0.1", port))
-            except OSError:
-                continue
+        with suppress(OSError), socket.socket() as server:
+            server.bind(("127.0.0.1", port := ports.randrange(10_000, 32_000)))
             return port
 
 
@@ -54,111 +51,65 @@ def wait_for(
     while not happened():
         if alive is not None and alive.poll() is not None:
             raise AssertionError(f"ended before {what}:\n{alive.communicate()}")
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {PATIENCE} s for {what}")
+        assert time.monotonic() < deadline, f"waited {PATIENCE} s for {what}"
         time.sleep(every)
 
 
-def event_log(folder: Path) -> dict[str, str]:
-    """Returns settings with which Spark logs an application's events as lines of JSON."""
-    return {
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.dir": folder.as_uri(),
-        "spark.eventLog.compress": "false",
-    }
-
-
-def executors_lost(folder: Path) -> int:
-    """Returns how many executors an application lost before its end, by its event log."""
-    events = [path for path in folder.rglob("*") if path.is_file()]
-    lines = [line for path in events for line in path.read_text("utf-8").splitlines()]
-    return sum('"Event":"SparkListenerExecutorRemoved"' in line for line in lines)
-
-
-def processes_of(group: int) -> list[psutil.Process]:
-    """Returns the processes of a group that are still there."""
-    found = []
-    for process in psutil.process_iter(["status"]):
-        try:
-            if os.getpgid(process.pid) == group and process.info["status"] != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except (psutil.Error, ProcessLookupError):
-            pass
-    return found
+def start(line: list[object], log: Path, **environment: str) -> subprocess.Popen:
+    """Starts a server in its own process group."""
+    with open(log, "w") as file:
+        return subprocess.Popen(
+            [*map(str, line)],
+            env=os.environ | environment,
+            cwd=log.parent,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
 
 class Cluster:
-    """A master and workers with one core each, on 127.0.0.1."""
+    """A master and two workers with one core each, on 127.0.0.1."""
 
     def __init__(self, folder: Path):
-        self.folder = folder
-        self.port, self.web_port = free_port(), free_port()
-        self.url = f"spark://127.0.0.1:{self.port}"
+        self.folder, self.web_port, port = folder, free_port(), free_port()
+        self.url = f"spark://127.0.0.1:{port}"
         self.processes: list[subprocess.Popen] = []
-        where = ("--host", "127.0.0.1", "--port", self.port, "--webui-port", self.web_port)
-        self.workers: list[subprocess.Popen] = []
-        self.master = self._start("master.Master", *where)
-        wait_for(self._all_are_known, "the master", self.master)
+        self._start("master.Master", "--port", port, "--webui-port", self.web_port)
+        wait_for(lambda: self._workers() == 0, "the master", self.processes[0])
+        for number in (1, 2):
+            given = ("--cores", 1, "--memory", "1g", "--webui-port", 0)
+            self._start("worker.Worker", *given, "--work-dir", folder / f"work-{number}", self.url)
+        wait_for(lambda: self._workers() == 2, "the workers", self.processes[0])
 
-    def _start(self, name: str, *given) -> subprocess.Popen:
-        settings = {
-            "SPARK_HOME": str(SPARK_HOME),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_DAEMON_MEMORY": "256m",
-            "PYSPARK_PYTHON": sys.executable,
-        }
-        line = [SPARK_HOME / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", *given]
-        with open(self.folder / f"{len(self.processes)}-{name}.log", "w") as log:
-            process = subprocess.Popen(
-                [str(word) for word in line],
-                env=os.environ | settings,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        self.processes.append(process)
-        return process
+    def _start(self, name: str, *given: object) -> None:
+        line = [SPARK_HOME / "bin/spark-class", f"org.apache.spark.deploy.{name}"]
+        line += ["--host", "127.0.0.1", *given]
+        log = self.folder / f"{len(self.processes)}-{name}.log"
+        settings = {"SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
+        settings |= {"SPARK_DAEMON_MEMORY": "256m", "PYSPARK_PYTHON": sys.executable}
+        self.processes.append(start(line, log, **settings))
 
-    def state(self) -> dict | None:
-        """Returns the state on the master's web page, or None while it does not answer."""
+    def _workers(self) -> int | None:
+        """Returns how many workers the master knows; None while it does not answer."""
         try:
             address = f"http://127.0.0.1:{self.web_port}/json/"
             with urllib.request.urlopen(address, timeout=PATIENCE) as page:
-                return json.load(page)
+                return json.load(page)["aliveworkers"]
         except OSError:
             return None
 
-    def _all_are_known(self) -> bool:
-        state = self.state()
-        return state is not None and state["aliveworkers"] == len(self.workers)
-
-    def add_worker(self, cores: int = 1) -> None:
-        wait_for(self._all_are_known, "the master to see that a worker is gone", self.master)
-        given = ["--host", "127.0.0.1", "--cores", cores, "--memory", "1g"]
-        folder = self.folder / f"work-{len(self.processes)}"
-        worker = self._start(
-            "worker.Worker", *given, "--webui-port", 0, "--work-dir", folder, self.url
-        )
-        self.workers.append(worker)
-        wait_for(self._all_are_known, "a worker", worker)
-
-    def kill_worker(self) -> int:
-        """Kills the oldest worker and its processes, as if its machine died; returns how many."""
-        worker = self.workers.pop(0)
-        everything = psutil.Process(worker.pid).children(recursive=True)
-        for process in [psutil.Process(worker.pid), *everything]:
-            try:
+    def kill_worker(self) -> None:
+        """Kills a worker and its executors, as if its machine died."""
+        worker = psutil.Process(self.processes.pop().pid)
+        for process in [worker, *worker.children(recursive=True)]:
+            with suppress(psutil.NoSuchProcess):
                 process.kill()
-            except psutil.NoSuchProcess:
-                continue
         worker.wait()
-        return 1 + len(everything)
 
     def stop(self) -> None:
-        while self.workers:
+        while self.processes:
             self.kill_worker()
-        os.killpg(self.master.pid, signal.SIGKILL)
-        self.master.wait()
 
 
 class ObjectStore:
@@ -173,55 +124,34 @@ class ObjectStore:
         "admin": ("AKIAGAIXIEADMIN00001", "admin-secret-7Qm2vXr9TbLw4Kz8"),
         "reader": ("AKIAGAIXIEREADER0001", "reader-secret-5Hn8cJp3YdFs6Gx1"),
     }
+    ACTIONS: ClassVar = {
+        "admin": ["Admin", "Read", "List", "Tagging", "Write"],
+        "reader": [f"Read:{BUCKET}", f"List:{BUCKET}"],
+    }
 
     def __init__(self, folder: Path):
-        self.folder = folder
-        self._ports = [free_port() for _ in range(8)]
-        self.port = self._ports[0]
+        self.folder, self.port = folder, free_port()
         self.endpoint = f"http://127.0.0.1:{self.port}"
-        actions = {"admin": ["Admin", "Read", "List", "Tagging", "Write"]}
-        actions["reader"] = [f"Read:{self.BUCKET}", f"List:{self.BUCKET}"]
         identities = [
             {
                 "name": name,
                 "credentials": [{"accessKey": key, "secretKey": secret}],
-                "actions": actions[name],
+                "actions": self.ACTIONS[name],
             }
             for name, (key, secret) in self.ACCOUNTS.items()
         ]
         (folder / "s3.json").write_text(json.dumps({"identities": identities}))
         (folder / "data").mkdir()
-        self.process: subprocess.Popen | None = None
-        self.start()
-        self.client().create_bucket(Bucket=self.BUCKET)
-
-    def start(self) -> None:
-        """Starts the server."""
-        s3, s3_grpc, master, master_grpc, volume, volume_grpc, filer, filer_grpc = self._ports
-        ports = {
-            "s3.port": s3,
-            "s3.port.grpc": s3_grpc,
-            "master.port": master,
-            "master.port.grpc": master_grpc,
-            "volume.port": volume,
-            "volume.port.grpc": volume_grpc,
-            "filer.port": filer,
-            "filer.port.grpc": filer_grpc,
-        }
-        line = [Path(sys.executable).parent / "weed", "server", f"-dir={self.folder / 'data'}"]
+        line = [Path(sys.executable).parent / "weed", "server", f"-dir={folder / 'data'}"]
         line += ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3", "-s3.iam=false"]
-        line += ["-s3.port.lance=0", "-s3.port.iceberg=0", f"-s3.config={self.folder / 's3.json'}"]
+        line += ["-s3.port.lance=0", "-s3.port.iceberg=0", f"-s3.config={folder / 's3.json'}"]
         line += ["-master.volumeSizeLimitMB=512", "-volume.max=100", "-master.telemetry=false"]
-        line += [f"-{name}={port}" for name, port in ports.items()]
-        with open(self.folder / "log", "a") as log:
-            self.process = subprocess.Popen(
-                [str(word) for word in line],
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=self.folder,
-                start_new_session=True,
-            )
+        line += [f"-s3.port={self.port}", f"-s3.port.grpc={free_port()}"]
+        for part in ("master", "volume", "filer"):
+            line += [f"-{part}.port={free_port()}", f"-{part}.port.grpc={free_port()}"]
+        self.process = start(line, folder / "log")
         wait_for(self._answers, "the object store", self.process)
+        self.client().create_bucket(Bucket=self.BUCKET)
 
     def _answers(self) -> bool:
         try:
@@ -231,12 +161,12 @@ class ObjectStore:
         return True
 
     @cache  # making a client takes longer than its requests  # noqa: B019
-    def client(self, account: str = "admin"):
-        """Returns a boto3 client."""
+    def client(self):
+        """Returns a boto3 client of admin."""
         import boto3
         from botocore.config import Config
 
-        key, secret = self.ACCOUNTS[account]
+        key, secret = self.ACCOUNTS["admin"]
         return boto3.client(
             "s3",
             endpoint_url=self.endpoint,

@@ -294,8 +294,8 @@ def find_input(settings: Input) -> FoundFiles:
     folder_names = [*folder_columns(first, settings.path)]
     for file in files:
         if [*folder_columns(file.uri, settings.path)] != folder_names:
-            told = ", ".join(folder_names) or "none"
-            raise UserError(f"{shown(file.uri)}: its folders name other columns than {told}")
+            named = ", ".join(folder_names) or "none"
+            raise UserError(f"{shown(file.uri)}: its folders name other columns than {named}")
     found = FoundFiles(settings, kind, files, left_out, folder_names)
     try:
         header = tables.header_of(first, found.form)

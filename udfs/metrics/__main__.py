@@ -62,7 +62,9 @@ def read_pairs(args: argparse.Namespace) -> Pairs:
     """Reads two files of lines, or one table. A ValueError names the file and the column."""
     if args.paraphrase:
         names = [args.source, args.paraphrase, *args.reference]
-        columns = [[*read_lines(name, "strict", args.encoding)] for name in names]
+        columns: list[list[str | None]] = [
+            [*read_lines(name, "strict", args.encoding)] for name in names
+        ]
         rows = len(columns[0])
         for name, column in zip(names, columns, strict=True):
             if len(column) != rows:

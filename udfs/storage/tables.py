@@ -139,7 +139,7 @@ def opened(name: str, link: str = "") -> Iterator[io.BufferedReader]:
             return
         with storage.open_file(name, link=link) as file:
             ending = next(filter(name.lower().endswith, COMPRESSED), "")
-            plain = COMPRESSED[ending](file) if ending else file
+            plain: Any = COMPRESSED[ending](file) if ending else file
             yield io.BufferedReader(plain, HEAD_BYTES)
     except TableError:
         raise

@@ -5,11 +5,11 @@
   python training/evaluate.py paraphrases.tsv --system gaixie=paraphrase --output evaluation/
 
 A system is a column of the table (--system NAME=COLUMN), such as of a file of gaixie paraphrase, or
-a model that writes now (--model NAME=FOLDER). --reference COLUMN names what a person wrote; give it once for
-each person. Every system is then scored against all references together (SARI, BLEU, Self-BLEU, HSK
-levels), and each person against the others. The minimum, mean and maximum of
-all other measures over a source's references show how much people change (Table 5 of MCTS, Tables 4
-and 5 of MultiPIT). The copy baseline, each source as its own paraphrase, is always included.
+a model that writes now (--model NAME=FOLDER). --reference COLUMN names what a person wrote; give it
+once for each person. Every system is then scored against all references together (SARI, BLEU,
+Self-BLEU, HSK levels), and each person against the others. The minimum, mean and maximum of all
+other measures over a source's references show how much people change (Table 5 of MCTS, Tables 4 and
+5 of MultiPIT). The copy baseline, each source as its own paraphrase, is always included.
 Tables: .parquet, .jsonl, .csv, .tsv. Texts are normalised, NFKC and spaces collapsed, before
 anything is measured.
 

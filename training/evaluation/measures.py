@@ -113,7 +113,7 @@ def against_references(
     differ.
 
     systems, references: name -> texts, as many as sources. A system is scored on the rows for which
-    it has a paraphrase. measures: those of the evaluation, which compare only source and paraphrase.
+    it has a paraphrase. measures: those of the evaluation, which compare source and paraphrase.
     """
     metrics = {spec: load_metric(spec) for spec in REFERENCE_METRICS}
     source = pa.array(sources, pa.string())

@@ -42,7 +42,7 @@ def json_response(answer: dict[str, Any]) -> Response:
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
-    """Returns what work returns. Cancels it if the client hangs up before, as nobody would read it."""
+    """Returns what work returns; cancels it if the client hangs up before."""
     task = asyncio.ensure_future(work)
     gone = asyncio.ensure_future(_disconnected(request))
     try:

@@ -67,8 +67,8 @@ class UserError(Exception):
 
 @contextmanager
 def as_user_error(*kinds: type[Exception]) -> Iterator[None]:
-    """Makes these errors in the block a mistake of the user; by default those of files, values and
-    packages."""
+    """Turns errors of these kinds, raised in the block, into UserError. By default: OSError,
+    ValueError and ImportError."""
     try:
         yield
     except Exception as error:

@@ -30,16 +30,16 @@ class Markers:
     def start(self, deciding: dict[str, Any], resume: bool, output: str) -> None:
         """Clears the folder; with resume, keeps it and says whether there is anything to resume.
 
-        deciding: what must be as it was in the killed process, or UserError is raised; what decides
-        only some parts belongs to their fingerprints.
+        deciding: values that must equal those of the killed process. What decides only some parts
+        belongs in their fingerprints. Raises UserError if a value differs.
         """
         deciding = json.loads(json.dumps(deciding))
         path = f"{self._folder}/{STARTED}"
         if resume and storage.exists(path):
             before = storage.read_json(path).get("deciding", {})
-            for change in _changes(before, deciding) if deciding else ():
+            if deciding and (changes := [*_changes(before, deciding)]):
                 raise UserError(
-                    f"{output}: cannot be resumed: {change}; give the settings it was started "
+                    f"{output}: cannot be resumed: {changes[0]}; give the settings it was started "
                     "with, or start over without --resume"
                 )
         else:

@@ -133,7 +133,7 @@ function renderFacts() {
     const own = filters();
     own.set("format", format);
     // The browser's own download is for any size, but sends no token.
-    if (!token()) return location.assign(`/v1/run/export?${own}`);
+    if (!token()) return make("a", { href: `/v1/run/export?${own}`, download: "" }).click();
     try {
       save(await download(`/v1/run/export?${own}`), `${about.name}-selection.${format}`);
     } catch (error) {

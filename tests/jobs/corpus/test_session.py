@@ -54,6 +54,16 @@ def test_what_the_user_set_wins(tmp_path, monkeypatch):
     assert not {"other.setting", "spark.x"} & found.keys()
 
 
+def test_a_local_run_in_a_store_can_buffer_its_uploads(monkeypatch, tmp_path):
+    """Hadoop's S3A casts the local file system to LocalFileSystem, which also writes .crc files."""
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setattr(session.SparkContext, "_jvm", None)  # has the settings of another session
+    for on_s3, system in ((True, "LocalFileSystem"), (False, "RawLocalFileSystem")):
+        found = session.settings("test", on_s3, True).get("spark.hadoop.fs.file.impl")
+        assert found == f"org.apache.hadoop.fs.{system}"
+
+
 def test_without_java(monkeypatch, tmp_path):
     """A new process must say in one line that there is no Java."""
     work = "from gaixie.jobs.corpus.session import start_session as start\n"

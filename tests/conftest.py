@@ -33,7 +33,7 @@ FIXTURES = {
     "spark": {"spark", "launch"},
     "s3": {"store"},
     "cluster": {"cluster"},
-    "long": {"cluster", "under_deepspeed"},
+    "long": {"cluster"},
 }
 """Marks, and the fixtures that give a test the mark, directly or through other fixtures."""
 SLOW = ("spark", "s3", "cluster", "torch", "training", "long")

@@ -56,7 +56,8 @@ def published_release(root: str, version: str) -> ReleaseManifest:
     try:
         return read_release(folder_of(root, version))
     except FileNotFoundError:
-        known = ", ".join(manifest.version for manifest in published(root)) or "none"
+        there = [name for name in versions(root) if storage.exists(manifest_of(root, name))]
+        known = ", ".join(there) or "none"
         raise UserError(
             f"{manifest_of(root, version)}: no release '{version}'; published: {known}"
         ) from None

@@ -65,7 +65,7 @@ class ScoreSettings(Strict):
     """folder of a fitted SPScore-zh"""
     read_from: float = Field(0.0, ge=0, le=1)
     csv: Csv = Field(default_factory=Csv)
-    segmenter: str = "jieba"
+    segmenter: str = Field("jieba", pattern=r"^(jieba|ltp:.+)$")
     """jieba | ltp:NAME_OR_FOLDER"""
     cuts: dict[Origin, Cuts] = Field(default_factory=dict)
     target_file_mb: float = Field(128, gt=0)

@@ -104,7 +104,8 @@ def score(data_set: DataSet, table: pd.DataFrame, config: Config, data: Path) ->
         started = time.monotonic()
         crossed = False
         try:
-            if f"{weight_of(metric)}=" not in spec:
+            weight = weight_of(metric)
+            if weight and f"{weight}=" not in spec:
                 metric = tuned(metric, *_apart(pairs, scored))
             if isinstance(metric, SPScoreZh) and data_set.fitted and metric.tier in CROSSED:
                 scores, crossed = _cross_fitted(table, metric, data), True

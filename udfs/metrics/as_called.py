@@ -14,7 +14,7 @@ as the paper's code writes Chinese, or ``word``. Unit: share.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Literal, get_args
 
@@ -45,7 +45,8 @@ class AsCalled(ReferenceMetric):
 
     def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
         sides = zip(map(self._tokens, texts), map(self._tokens, paraphrases), strict=True)
-        return np.array([self._score(*side) if all(side) else 0.0 for side in sides])
+        score = self._scorer()
+        return np.array([score(*side) if all(side) else 0.0 for side in sides])
 
     def settings(self) -> Sequence[tuple[str, object]]:
         package = "nltk" if self.variant == "bleu" else "rouge-chinese"
@@ -60,15 +61,14 @@ class AsCalled(ReferenceMetric):
 
         return word_tokenize(text.strip().lower(), preserve_line=True)
 
-    def _score(self, reference: list[str], paraphrase: list[str]) -> float:
+    def _scorer(self) -> Callable[[list[str], list[str]], float]:
+        """Returns what scores (reference, paraphrase)."""
         if self.variant == "bleu":
             from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
             smooth = SmoothingFunction().method1
-            return float(sentence_bleu(reference, paraphrase, smoothing_function=smooth))
+            return lambda a, b: float(sentence_bleu(a, b, smoothing_function=smooth))
         from rouge_chinese import Rouge
 
-        package = Rouge(metrics=[self.variant])
-        return float(
-            package.get_scores(" ".join(paraphrase), " ".join(reference))[0][self.variant]["f"]
-        )
+        package, name = Rouge(metrics=[self.variant]), self.variant
+        return lambda a, b: float(package.get_scores(" ".join(b), " ".join(a))[0][name]["f"])

@@ -45,7 +45,7 @@ class Identifier:
     def __init__(self, network: Any, tokenizer: Any, max_tokens: int = 128):
         config = network.config
         if config.num_labels != 2:
-            raise ValueError(f"has {config.num_labels} classes, expected two")
+            raise ValueError(f"expected two classes, it has {config.num_labels} outputs")
         positions = getattr(config, "max_position_embeddings", max_tokens)
         self.network, self.tokenizer = network, tokenizer
         self.max_tokens = min(max_tokens, positions)

@@ -11,7 +11,7 @@ ablation (Table 10).
 
 Source: Shen et al. 2022, *On the Evaluation Metrics for Paraphrase Generation* (EMNLP), with its γ
 of 0.35. The paper has no single ω: it tunes ω on a tenth of each data set, as
-:mod:`gaixie.research.comparison.scores` does. The best ω depends on how far a model's similarities
+:mod:`gaixie.research.comparison.compare` does. The best ω depends on how far a model's similarities
 spread; 0.05 is only this package's default.
 
 Sim is BERTScore's F1. d is in characters, as in

@@ -291,27 +291,33 @@ def read_run(folder: str, name: str = MANIFEST) -> RunManifest:
     Raises FileNotFoundError if the run is not published, other OSErrors of
     gaixie.udfs.storage.storage, and ManifestError.
     """
-    return _read(storage.join(folder, name), RunManifest)
+    uri = storage.join(folder, name)
+    return _validated(uri, _values(uri), RunManifest)
 
 
 def read_release(folder: str) -> ReleaseManifest:
     """Returns the manifest in a release's folder; raises as read_run does."""
-    return _read(storage.join(folder, MANIFEST), ReleaseManifest)
+    uri = storage.join(folder, MANIFEST)
+    return _validated(uri, _values(uri), ReleaseManifest)
 
 
 def read_manifest(folder: str) -> RunManifest | ReleaseManifest:
     """Returns the manifest in a run's or a release's folder; raises as read_run does."""
     uri = storage.join(folder, MANIFEST)
-    values = storage.read_json(uri) if storage.exists(uri) else None
-    is_release = isinstance(values, dict) and "version" in values
-    return _read(uri, ReleaseManifest) if is_release else _read(uri, RunManifest)
+    values = _values(uri)
+    if isinstance(values, dict) and "version" in values:
+        return _validated(uri, values, ReleaseManifest)
+    return _validated(uri, values, RunManifest)
 
 
-def _read(uri: str, model: type[M]) -> M:
+def _values(uri: str) -> Any:
     try:
-        values = storage.read_json(uri)
+        return storage.read_json(uri)
     except FileNotFoundError:
         raise FileNotFoundError(f"{uri}: no such file: it is not published") from None
+
+
+def _validated(uri: str, values: Any, model: type[M]) -> M:
     stated = values.get("format_version", 1) if isinstance(values, dict) else 1
     if isinstance(stated, int) and stated > FORMAT_VERSION:
         raise ManifestError(
@@ -321,5 +327,5 @@ def _read(uri: str, model: type[M]) -> M:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        fault = f"not the manifest of a run or release: {first_fault(error)}"
+        fault = f"not the manifest of a run or release: {first_fault(error, 'all of it')}"
         raise ManifestError(f"{uri}: {fault}") from None

@@ -28,6 +28,12 @@ def new_folder(output: Path, sign: str, overwrite: bool) -> Iterator[Path]:
         built = Path(work, "new")
         built.mkdir()
         yield built
+        old = Path(work, "old")
         if output.exists():
-            os.replace(output, Path(work, "old"))
-        os.replace(built, output)
+            os.replace(output, old)
+        try:
+            os.replace(built, output)
+        except OSError:
+            if old.exists():
+                os.replace(old, output)
+            raise

@@ -66,8 +66,11 @@ def load_settings(
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        culprit = _culprit(error.errors()[0]["loc"], given, assignments) or path
-        raise ValueError(f"{culprit}: {first_fault(error)}") from None
+        first = error.errors()[0]
+        culprit = _culprit(first["loc"], given, assignments) or path
+        fault, key = first_fault(error), ".".join(map(str, first["loc"]))
+        hint = f"; {key}.NAME=VALUE sets one of its settings" * (first["type"] == "model_type")
+        raise ValueError(f"{culprit}: {fault}{hint}") from None
 
 
 def _culprit(
@@ -93,8 +96,6 @@ def first_fault(error: ValidationError, whole: str = "settings") -> str:
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         message, value = "no such setting", ""
-    elif first["type"] == "model_type":
-        message = f"has settings of its own: {key}.NAME=VALUE sets one"
     return f"{key}: {message}{value if len(value) <= 120 else ''}"
 
 

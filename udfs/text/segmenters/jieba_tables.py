@@ -95,9 +95,9 @@ class Tables(NamedTuple):
 def load() -> Tables:
     """Loads the tables once per process from the cache file, or builds and tries to cache them."""
     path = cache_path()
-    # It may be absent, unreadable, truncated or damaged.
-    with suppress(OSError, ValueError, KeyError, EOFError, BadZipFile):
-        arrays = np.load(path, allow_pickle=False)  # checks checksums
+    # The file may be absent, unreadable, truncated or damaged.
+    damaged = suppress(OSError, ValueError, KeyError, EOFError, BadZipFile)
+    with damaged, np.load(path, allow_pickle=False) as arrays:  # checks checksums
         return Tables(*(arrays[name] for name in Tables._fields))
     tables = build()
     # Several workers may start at once: the last one's file stays.

@@ -28,8 +28,8 @@ writes β · BLEU − (1 − β) · Self-BLEU: β times the form above with α =
 Papers also report Self-iBLEU, here ``ibleu-free``: with the source as the reference it is (1 − α) ·
 Self-BLEU, which ranks as Self-BLEU does, the copy first.
 
-Decided here: α = 0.3; ``gaixie.research.comparison.compare`` finds the α that agrees best with human
-scores. A corpus score applies the formula to the two corpus scores, over the rows that have a
+Decided here: α = 0.3; ``gaixie.research.comparison.compare`` finds the α that agrees best with
+human scores. A corpus score applies the formula to the two corpus scores, over the rows that have a
 source, a paraphrase and a reference. Unit: BLEU points, −100 · α to 100. Tokens and empty sentences
 are as above.
 """

@@ -18,7 +18,7 @@ import sys
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
-from gaixie.jobs.corpus.publish import CLEANED, LOCK, held, read_runs
+from gaixie.jobs.corpus.publish import CLEANED, LOCK, read_runs, run_locked
 from gaixie.jobs.releases.store import runs_in_use, unpublished_builds
 from gaixie.udfs.command_line import (
     UserError,
@@ -65,7 +65,7 @@ def clean_unpublished(root: str, older_than: float, dry_run: bool) -> None:
             continue
         try:
             if not dry_run:
-                with held(folder, False) if folder in folders else nullcontext():
+                with run_locked(folder, False) if folder in folders else nullcontext():
                     storage.delete(folder)
             _say_deleted(folder, files, dry_run)
         except UserError as error:
@@ -96,7 +96,7 @@ def clean_old(root: str, keep_days: int, keep_runs: int, dry_run: bool) -> None:
         folder = storage.join(root, "runs", run.run_id)
         files = storage.list_files(folder)
         if not dry_run:
-            with held(folder, False):
+            with run_locked(folder, False):
                 rest = run.model_copy(update={"files": {}})
                 storage.write(storage.join(folder, CLEANED), rest.to_json())
                 for name in (MANIFEST, *storage.children(folder)):

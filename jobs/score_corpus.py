@@ -32,7 +32,7 @@ from pydantic import ValidationError
 
 from gaixie.jobs.corpus.files import SMALL_BYTES, check_apart, find_input
 from gaixie.jobs.corpus.input import Csv, Input
-from gaixie.jobs.corpus.publish import held
+from gaixie.jobs.corpus.publish import run_locked
 from gaixie.jobs.scoring.settings import CONFIG, ScoreSettings, load_settings
 from gaixie.udfs.command_line import UserError, make_parser, positive, run_command
 from gaixie.udfs.storage import storage
@@ -58,7 +58,7 @@ def main(argv: list[str] | None = None) -> int:
     run_id = settings.run_id or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     folder = storage.join(settings.output, "runs", run_id)
     found = [find_input(source) for source in settings.inputs]
-    with nullcontext() if args.dry_run else held(folder, args.take_over) as lock:
+    with nullcontext() if args.dry_run else run_locked(folder, args.take_over) as lock:
         if lock and storage.exists(storage.join(folder, MANIFEST)):
             if not args.resume:
                 raise UserError(f"{folder}: run '{run_id}' is published; use another --run-id")

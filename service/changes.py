@@ -18,7 +18,7 @@ import numpy as np
 from rapidfuzz.distance import LCSseq
 from typing_extensions import TypedDict
 
-from gaixie.udfs.meaning.extract import Resources
+from gaixie.udfs.meaning.core_features import Resources
 from gaixie.udfs.meaning.vectors import cosines
 from gaixie.udfs.text import numerals
 from gaixie.udfs.text.normalise import normalise, written_places

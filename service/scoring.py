@@ -21,8 +21,8 @@ from gaixie.service.changes import Changes, changes
 from gaixie.service.part import Part, json_response, while_connected
 from gaixie.service.settings import ServiceSettings
 from gaixie.service.uploads import XLSX, Upload, read_upload
+from gaixie.udfs.meaning.core_features import Resources
 from gaixie.udfs.meaning.explain import explain_pairs
-from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.storage.records import whole
 from gaixie.udfs.storage.settings import Strict

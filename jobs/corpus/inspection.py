@@ -121,9 +121,9 @@ def _inspect(spark: SparkSession, found: FoundFiles) -> InputFiles:
 
 def _check_origin(path: str, name: str | None, value: str | None) -> None:
     if value not in ORIGINS:
-        held = "no origin in a row" if value is None else f"the unknown origin {value!r}"
+        what = "no origin in a row" if value is None else f"the unknown origin {value!r}"
         known = f"expected one of {', '.join(ORIGINS)}"
-        raise UserError(f"{path}: column '{name}' holds {held}, {known}")
+        raise UserError(f"{path}: column '{name}' holds {what}, {known}")
 
 
 def _check_types(source: InputFiles, path: str) -> None:
@@ -180,10 +180,12 @@ def _with_footers(spark: SparkSession, source: InputFiles) -> InputFiles:
     if not in_python:
         of_python, schema = schema, read_table(spark, source.files[0].uri).schema
         alike = [own.dataType for own in of_python] == [own.dataType for own in schema]
-    held = [StructField(name, StringType()) for name in source.folder_names if name not in expected]
+    folders = [
+        StructField(name, StringType()) for name in source.folder_names if name not in expected
+    ]
     return replace(
         source,
-        schema=StructType([*schema, *held]),
+        schema=StructType([*schema, *folders]),
         # A part of a file is read in Python, whose types must be those of Spark.
         pieces={uri: footer.row_groups if alike else 1 for uri, footer in by_uri.items()},
         rows={uri: footer.rows for uri, footer in by_uri.items()},
@@ -279,8 +281,8 @@ def _scans(
                 yield pa.record_batch({"number": [number], "scans": [scans]})
 
         rows = tasks(spark, len(groups)).mapInArrow(work, "number long, scans binary").collect()
-        held = {row.number: pickle.loads(row.scans) for row in rows}
-        found = [scan for number in range(len(groups)) for scan in held[number]]
+        by_group = {row.number: pickle.loads(row.scans) for row in rows}
+        found = [scan for number in range(len(groups)) for scan in by_group[number]]
     by_uri: dict[str, list[Scan]] = {file.uri: [] for file in source.files}
     for part, scan in zip((part for group in groups for part in group), found, strict=True):
         by_uri[part.uri].append(scan)

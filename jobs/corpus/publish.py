@@ -75,7 +75,7 @@ def _is_run_id(name: str) -> bool:
 
 
 class RunLock:
-    """The lock of a run's folder; see held."""
+    """The lock of a run's folder; see run_locked."""
 
     def __init__(self, folder: str):
         self._run, self._folder = folder, storage.join(folder, LOCK)
@@ -135,7 +135,7 @@ class RunLock:
 
 
 @contextmanager
-def held(folder: str, take_over: bool) -> Iterator[RunLock]:
+def run_locked(folder: str, take_over: bool) -> Iterator[RunLock]:
     """Holds the lock of a run's folder; at the end removes it and the empty folders that it made.
 
     take_over: take the lock from a process on another host that the user says is gone. Raises

@@ -142,7 +142,7 @@ def rows_of(
     if span:
         parts = [part for group in groups for part in group if span[0] <= part.start < span[1]]
         groups = [[part] for part in parts]
-    held = {file.uri: folder_columns(file.uri, source.settings.path) for file in files}
+    folders = {file.uri: folder_columns(file.uri, source.settings.path) for file in files}
     order = [*source.schema.names, MALFORMED_LINE]
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -150,7 +150,7 @@ def rows_of(
             for part in groups[number]:
                 for batch in tables.read(part, names, form, texts):
                     for name in folders:
-                        constant = pa.array([held[part.uri][name]] * len(batch), pa.string())
+                        constant = pa.array([folders[part.uri][name]] * len(batch), pa.string())
                         batch = batch.append_column(name, constant)
                     yield batch.select(order)
 
@@ -195,7 +195,7 @@ def parts_of(files: Sequence[File], pieces: Mapping[str, int], length: int) -> l
 
 
 @contextmanager
-def blaming(files: Sequence[File], form: Form) -> Iterator[None]:
+def errors_name_the_file(files: Sequence[File], form: Form) -> Iterator[None]:
     """Raises UserError that names the file, and what the reader said, if a Spark job of the block
     failed for a file. Other errors pass through.
 

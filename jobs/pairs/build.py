@@ -42,7 +42,7 @@ from gaixie.jobs.corpus.parquet import (
     written_files,
 )
 from gaixie.jobs.corpus.progress import progress
-from gaixie.jobs.corpus.publish import held, now
+from gaixie.jobs.corpus.publish import now, run_locked
 from gaixie.jobs.corpus.reading import line_fault, read_files
 from gaixie.jobs.corpus.session import begin_session
 from gaixie.jobs.pairs.method import Method, by_reason, judge_columns
@@ -80,7 +80,7 @@ def build_pairs(
         build.open(found, lines)
         build.try_out()
         return 0
-    with held(method.folder, take_over) as lock:
+    with run_locked(method.folder, take_over) as lock:
         if not _is_published(method.folder, resume):
             build = PairsBuild(spark, name, method, limit, lock.check)
             build.open(found, lines)

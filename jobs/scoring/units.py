@@ -28,8 +28,8 @@ from gaixie.jobs.corpus.reading import (
     NO_ORIGIN,
     InputFiles,
     Span,
-    blaming,
     column,
+    errors_name_the_file,
     line_fault,
     read_files,
 )
@@ -228,7 +228,7 @@ def _score_unit(
     rows = rows.observe(read, *_counts_by("origin", (*ORIGINS, NO_ORIGIN)))
     scored = scored_rows(rows, score).withColumn("row_key", row_key(unit.number))
     scored = scored.observe(unfit, *_counts_by("reason", (*REASONS, MALFORMED)))
-    with blaming(unit.files, unit.input.form), progress(job.spark, title, unit.rows):
+    with errors_name_the_file(unit.files, unit.input.form), progress(job.spark, title, unit.rows):
         write_table(scored, job.path(unit.folder), ["fit"])
     return {"rows": +Counter(read.get), "unfit": +Counter(unfit.get)}
 

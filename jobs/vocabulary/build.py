@@ -19,7 +19,7 @@ from gaixie.jobs.corpus.inspection import inspect_inputs
 from gaixie.jobs.corpus.parquet import CHECKED
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.publish import now
-from gaixie.jobs.corpus.reading import blaming, column, rows_of
+from gaixie.jobs.corpus.reading import column, errors_name_the_file, rows_of
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.reports import render
 from gaixie.udfs.spark import worker_segmenter
@@ -110,7 +110,7 @@ def build_vocabulary(
     started = time.monotonic()
     with (
         progress(counted.sparkSession, "segmenting and tagging", None),
-        blaming([], Form("txt")),
+        errors_name_the_file([], Form("txt")),
     ):
         tagged = pd.DataFrame(counted.collect(), columns=counted.columns)
     if tagged.empty:

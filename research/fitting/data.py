@@ -28,7 +28,7 @@ from gaixie.research.ratings.tables import (
     source_hash,
     strings_of,
 )
-from gaixie.udfs.meaning.extract import Resources, extract_core
+from gaixie.udfs.meaning.core_features import Resources, extract_core
 from gaixie.udfs.spscore import OUTPUTS, TIERS
 from gaixie.udfs.storage.settings import Strict
 from gaixie.udfs.text.normalise import normalise, normalise_column

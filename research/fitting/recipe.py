@@ -15,7 +15,7 @@ import pandas as pd
 from gaixie.research.fitting import data
 from gaixie.research.fitting.data import Config, Rows
 from gaixie.udfs.features import FEATURES
-from gaixie.udfs.meaning.extract import Resources
+from gaixie.udfs.meaning.core_features import Resources
 from gaixie.udfs.spscore import OUTPUTS, TIERS, Head, SPScore
 from gaixie.udfs.spscore.model import PENALISED, penalty
 from gaixie.udfs.spscore.trees import TreeModel

@@ -21,7 +21,7 @@ from gaixie.research.fitting.data import Config, Rows, known_rows, pairs_for_ful
 from gaixie.research.fitting.recipe import Material, cross_validate, fit, rows_to_fit, weighted
 from gaixie.research.ratings.rated import TRANSLATED
 from gaixie.udfs.command_line import say
-from gaixie.udfs.meaning.extract import FAMILIES
+from gaixie.udfs.meaning.core_features import FAMILIES
 from gaixie.udfs.meaning.pair_encoder import DESCRIPTION, PairEncoder
 from gaixie.udfs.meaning.pair_encoder import SHIPPED as SHIPPED_ENCODER
 from gaixie.udfs.reports import render

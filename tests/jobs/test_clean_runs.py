@@ -6,7 +6,7 @@ import pytest
 from manifests import release_manifest, run_manifest
 
 from gaixie.jobs import clean_runs
-from gaixie.jobs.corpus.publish import held, read_runs
+from gaixie.jobs.corpus.publish import read_runs, run_locked
 from gaixie.jobs.releases.store import unreleased_runs
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage
@@ -67,7 +67,7 @@ def test_nobodys_run_goes_while_somebody_needs_it(root):
     storage.write_json(f"{root}/releases/1.1/build-0/started.json", started)
     clean_runs.main([root, "--keep-runs", "2"])
     assert left(root) == "abcd"
-    with held(f"{root}/runs/c", False), pytest.raises(UserError, match="runs/c: process"):
+    with run_locked(f"{root}/runs/c", False), pytest.raises(UserError, match="runs/c: process"):
         clean_runs.main([root, "--keep-days", "10"])
     storage.write(f"{root}/releases/1.2/{MANIFEST}", "{}")
     with pytest.raises(UserError, match=r"releases/1.2/manifest.json"):
@@ -91,7 +91,7 @@ def test_what_was_never_published(root, capsys):
     assert capsys.readouterr().out.count("written to recently") == 2
     clean_runs.main([root, "--older-than", "0", "--dry-run"])
     assert all(map(storage.exists, folders))
-    with held(folders[0], False):
+    with run_locked(folders[0], False):
         clean_runs.main([root, "--older-than", "0"])
         assert storage.exists(f"{root}/runs/e/_work/unit")
     clean_runs.main([root, "--older-than", "0"])

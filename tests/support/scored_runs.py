@@ -68,7 +68,7 @@ def model(tmp_path_factory, examples) -> Path:
     """Returns the folder of a small metric whose scores spread the examples over all stages."""
     from gaixie.research.fitting.recipe import fit_model
     from gaixie.udfs.features import FEATURES
-    from gaixie.udfs.meaning.extract import Resources
+    from gaixie.udfs.meaning.core_features import Resources
     from gaixie.udfs.spscore import OUTPUTS, Head, SPScore
 
     def fit(folder: Path) -> None:

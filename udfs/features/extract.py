@@ -78,7 +78,7 @@ def _extract_rows(texts_a, texts_b, words_a, words_b, alnum, longest):
         dense_n, dense_m = _without_spaces(a, dense_a), _without_spaces(b, dense_b)
         if dense_n == n and dense_m == m:
             features[row, SBLEU] = sbleu.kernel(runs, count, n, m, mark_a, mark_b)
-        count = tiles.kernel(runs, count, mark_a, mark_b, partner)
+        count = tiles.greedy_string_tiling(runs, count, mark_a, mark_b, partner)
         features[row, SPA] = spa.positional_alignment_kernel(partner, count, n, m)
         mark_a[:n] = 0
         mark_b[:m] = 0

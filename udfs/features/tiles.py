@@ -82,7 +82,7 @@ def unpack(run):
 
 
 @njit(cache=True, nogil=True)
-def kernel(runs, count, marked_a, marked_b, partner):
+def greedy_string_tiling(runs, count, marked_a, marked_b, partner):
     """Chooses tiles from the runs of :func:`shared_runs` by greedy string tiling.
 
     marked_a, marked_b: uint8, one cell for each character, all 0 on entry; tiles stay marked.

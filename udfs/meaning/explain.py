@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gaixie.udfs.meaning import facts, language_model, vectors
-from gaixie.udfs.meaning.extract import COUNTED, Resources, count
+from gaixie.udfs.meaning.core_features import COUNTED, Resources, count
 from gaixie.udfs.text import numerals
 from gaixie.udfs.text.code_points import from_strings, word_ends
 from gaixie.udfs.text.normalise import is_han, normalise, written_places
@@ -93,7 +93,7 @@ class Pair(NamedTuple):
     a: Sentence
     b: Sentence
     counts: np.ndarray
-    """its row of extract.count."""
+    """its row of core_features.count."""
     content: float
     """The share of the content with a counterpart."""
     losses: tuple[np.ndarray, np.ndarray]

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.features import FEATURES, extract_code_points
-from gaixie.udfs.meaning.extract import CORE_FEATURES, Resources, extract_core
+from gaixie.udfs.meaning.core_features import CORE_FEATURES, Resources, extract_core
 from gaixie.udfs.meaning.pair_encoder import SHIPPED as SHIPPED_ENCODER
 from gaixie.udfs.meaning.pair_encoder import TASKS, check_folder, load_pair_encoder
 from gaixie.udfs.spscore import files

@@ -182,7 +182,7 @@ def test_damaged_pages_are_named(spark, tmp_path, checksum):
         rows = reading.read_files(spark, source, source.files)
         with (
             pytest.raises(UserError, match=f"^{path}: ."),
-            reading.blaming(source.files, source.form),
+            reading.errors_name_the_file(source.files, source.form),
         ):
             rows.write.format("noop").mode("overwrite").save()
     finally:

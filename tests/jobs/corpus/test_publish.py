@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gaixie.jobs.corpus import publish
-from gaixie.jobs.corpus.publish import held
+from gaixie.jobs.corpus.publish import run_locked
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage
 
@@ -39,11 +39,11 @@ def files(run: str) -> list[str]:
 
 
 def test_held_inside_the_block_alone(run, tmp_path):
-    with suppress(KeyboardInterrupt), held(run, False) as lock:
+    with suppress(KeyboardInterrupt), run_locked(run, False) as lock:
         refusal = rf"^{run}: process {os.getpid()} on \S+, running since .*stop it first"
         for take_over in (False, True):
             with pytest.raises(UserError, match=refusal):
-                held(run, take_over).__enter__()
+                run_locked(run, take_over).__enter__()
         lock.check()
         assert files(run) == ["_lock/000001.json"]
         raise KeyboardInterrupt
@@ -59,7 +59,7 @@ def test_one_of_many_gets_it(run):
     def attempt(_: int) -> bool:
         ready.wait()
         try:
-            with held(run, False) as lock:
+            with run_locked(run, False) as lock:
                 done.wait()
                 lock.check()
                 return True
@@ -76,10 +76,10 @@ def test_a_dead_process_of_this_host_is_named_and_followed(run, capsys):
     process = subprocess.Popen(["sleep", "999"])
     leave_lock(run, process=process.pid, started=publish._started(process.pid))
     with pytest.raises(UserError, match="stop it first"):
-        held(run, True).__enter__()
+        run_locked(run, True).__enter__()
     process.kill()
     process.wait()
-    with held(run, False):
+    with run_locked(run, False):
         assert files(run) == ["_lock/000002.json"]
     assert f"{run}: taken over from process {process.pid} on " in capsys.readouterr().err
 
@@ -87,22 +87,22 @@ def test_a_dead_process_of_this_host_is_named_and_followed(run, capsys):
 def test_another_host_is_believed_dead_where_the_user_says_so(run, capsys):
     leave_lock(run, host="far")
     with pytest.raises(UserError, match=r"on far, .*if that process has ended, give --take-over"):
-        held(run, False).__enter__()
-    with held(run, True) as lock:
+        run_locked(run, False).__enter__()
+    with run_locked(run, True) as lock:
         lock.check()
     assert f"{run}: taken over from process {os.getpid()} on far" in capsys.readouterr().err
 
 
 def test_whoever_loses_it_stops(run):
     """Numbers begin again at 1 once a process has given the run back, so a number tells nothing."""
-    with held(run, False) as lock:
+    with run_locked(run, False) as lock:
         for number in (1, 2):
             leave_lock(run, number)
             with pytest.raises(UserError, match=rf"was taken over by process {os.getpid()} on"):
                 lock.check()
     assert files(run) == ["_lock/000001.json", "_lock/000002.json"]
     storage.delete(run)
-    with held(run, False) as lock:
+    with run_locked(run, False) as lock:
         storage.delete(run)
         with pytest.raises(UserError, match="was deleted"):
             lock.check()

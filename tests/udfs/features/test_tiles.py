@@ -37,7 +37,7 @@ def by_kernel(source: str, paraphrase: str) -> list[tuple[int, int, int]]:
     assert (buckets == -1).all()
     marked_a, marked_b = np.zeros(size, np.uint8), np.zeros(size, np.uint8)
     partner = np.full(size, -1, np.int32)
-    number = tiles.kernel(runs, count, marked_a, marked_b, partner)
+    number = tiles.greedy_string_tiling(runs, count, marked_a, marked_b, partner)
     starts = np.flatnonzero(partner >= 0).tolist()
     assert number == len(starts)
     found = []

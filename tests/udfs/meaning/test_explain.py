@@ -2,8 +2,8 @@
 
 import pytest
 
+from gaixie.udfs.meaning.core_features import Resources
 from gaixie.udfs.meaning.explain import LOW, Sentence, explain, explain_pairs
-from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.segmenters import load_segmenter

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gaixie.udfs.meaning import extract, facts, numbering, surface
+from gaixie.udfs.meaning import core_features, facts, numbering, surface
 from gaixie.udfs.text.code_points import CodePoints, Words, from_strings
 from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
 
@@ -17,7 +17,7 @@ SEGMENTER = JiebaSegmenter()
 
 
 def features(a, b, words_a, words_b) -> np.ndarray:
-    return extract.count(a, b, words_a, words_b)[:, len(surface.NAMES) :]
+    return core_features.count(a, b, words_a, words_b)[:, len(surface.NAMES) :]
 
 
 def by_character(text: CodePoints) -> Words:
@@ -120,7 +120,7 @@ def test_every_word_counts_for_its_item():
 def test_too_long():
     text = "我" * (numbering.LONGEST + 1)
     a, b = from_strings([text, "我"]), from_strings(["我", "你"])
-    rows = extract.count(a, b, by_character(a), by_character(b))
+    rows = core_features.count(a, b, by_character(a), by_character(b))
     assert np.isnan(rows[0]).all()
     assert not np.isnan(rows[1, len(surface.NAMES) :]).any()
 

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from gaixie.udfs.features import extract_code_points
-from gaixie.udfs.meaning import extract
-from gaixie.udfs.meaning.extract import CORE_FEATURES, FAMILIES, Resources
+from gaixie.udfs.meaning import core_features
+from gaixie.udfs.meaning.core_features import CORE_FEATURES, FAMILIES, Resources
 from gaixie.udfs.text.code_points import from_strings, word_ends
 
 GOLDEN = pq.read_table(Path(__file__).parents[1] / "golden/meaning.parquet")
@@ -26,12 +26,12 @@ def test_columns_stay_and_blocks_do_not_show(monkeypatch):
     sides = [GOLDEN[side].to_pylist() for side in ("source", "paraphrase")]
     texts = [from_strings(["".join(words) for words in side]) for side in sides]
     pairs = *texts, *map(word_ends, sides)
-    found = extract.extract_core(*pairs, Resources.load())
+    found = core_features.extract_core(*pairs, Resources.load())
     columns = dict(zip(CORE_FEATURES, found.T, strict=True))
     for family, bounds in BOUNDS.items():
         for name in FAMILIES[family]:
             np.testing.assert_allclose(columns[name], GOLDEN[name], err_msg=name, **bounds)
     eight = extract_code_points(*pairs)
     np.testing.assert_array_equal(found[:, : eight.shape[1]], eight)
-    monkeypatch.setattr(extract, "BLOCK", 7)
-    np.testing.assert_array_equal(extract.extract_core(*pairs, Resources.load()), found)
+    monkeypatch.setattr(core_features, "BLOCK", 7)
+    np.testing.assert_array_equal(core_features.extract_core(*pairs, Resources.load()), found)

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gaixie.udfs.meaning import extract, surface
+from gaixie.udfs.meaning import core_features, surface
 from gaixie.udfs.text.code_points import from_strings, word_ends
 
 
 def by_kernel(sources: list[list[str]], paraphrases: list[list[str]]) -> np.ndarray:
     a, b = (from_strings(["".join(words) for words in rows]) for rows in (sources, paraphrases))
-    rows = extract.count(a, b, word_ends(sources), word_ends(paraphrases))
+    rows = core_features.count(a, b, word_ends(sources), word_ends(paraphrases))
     return rows[:, : len(surface.NAMES)]
 
 

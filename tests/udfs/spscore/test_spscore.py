@@ -13,7 +13,7 @@ import pytest
 
 from gaixie.research.fitting.recipe import fit_model
 from gaixie.udfs.features import FEATURES
-from gaixie.udfs.meaning.extract import Resources
+from gaixie.udfs.meaning.core_features import Resources
 from gaixie.udfs.spscore import OUTPUTS, SHIPPED, TIERS, Head, SPScore
 from gaixie.udfs.spscore.files import share
 from gaixie.udfs.spscore.trees import TreeModel

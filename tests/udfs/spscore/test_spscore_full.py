@@ -7,7 +7,7 @@ import pytest
 
 from gaixie.research.fitting.recipe import fit_model
 from gaixie.udfs.meaning import pair_encoder
-from gaixie.udfs.meaning.extract import CORE_FEATURES, Resources
+from gaixie.udfs.meaning.core_features import CORE_FEATURES, Resources
 from gaixie.udfs.spscore import OUTPUTS, TIERS, Head, SPScore
 from gaixie.udfs.spscore.model import CORE_OUTPUTS, ENCODER_FEATURES
 

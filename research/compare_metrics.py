@@ -21,8 +21,8 @@ from typing import Any
 
 from gaixie.research.comparison.compare import compare, score
 from gaixie.research.comparison.datasets import Config, read_data_set
-from gaixie.udfs.command_line import make_parser, run_command
-from gaixie.udfs.metrics import load_metric
+from gaixie.udfs.command_line import in_words, make_parser, run_command
+from gaixie.udfs.metrics import Metric, Pairs, load_metric
 from gaixie.udfs.reports import render, write_json
 from gaixie.udfs.storage.settings import load_settings
 
@@ -39,7 +39,9 @@ def run(args: argparse.Namespace) -> None:
     """Reads the sets, scores them with every metric, and writes the comparison."""
     config = _config(args)
     for spec in {spec for specs in config.metrics.values() for spec in specs}:
-        load_metric(spec, model=config.encoder, vectors=config.word_vectors)
+        metric = load_metric(spec, model=config.encoder, vectors=config.word_vectors)
+        if args.metrics:  # those of the settings are left out if they cannot score
+            _try(spec, metric, config)
     tables = []
     for one in config.data_sets:
         limits = (args.limit, one.limit, config.limit)
@@ -57,6 +59,16 @@ def run(args: argparse.Namespace) -> None:
     text = render(TEMPLATE, signatures=signatures, **result)
     (args.output / "comparison.md").write_text(text, "utf-8")
     print(args.output / "comparison.md")
+
+
+def _try(spec: str, metric: Metric, config: Config) -> None:
+    """Raises ValueError if a metric cannot score a pair, or any of the sets."""
+    if metric.needs_reference and not any(one.reference for one in config.data_sets):
+        raise ValueError(f"--metrics {spec}: no set has a reference")
+    try:
+        metric.sentence_scores(Pairs.of(*[["今天的天气很好。"]] * 3))
+    except (ValueError, OSError, ImportError) as error:
+        raise ValueError(f"--metrics {spec}: {in_words(error)}") from error
 
 
 def _config(args: argparse.Namespace) -> Config:

@@ -74,7 +74,7 @@ PACKAGES = {
         "benchmarks": set(),
         "pair_encoder": {"ratings"},
         "fitting": {"pair_encoder", "ratings"},
-        "comparison": {"fitting", "ratings"},
+        "comparison": {"fitting", "pair_encoder", "ratings"},
     },
 }
 PACKAGES["udfs"] = {package: {*FLOORS[:number]} for number, package in enumerate(FLOORS)}

@@ -31,7 +31,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,6 +44,7 @@ from sklearn.metrics import roc_auc_score
 from gaixie.research.comparison.datasets import Config, DataSet
 from gaixie.research.fitting import data as fit_data
 from gaixie.research.fitting.recipe import Material, fit, read_material, rows_to_fit, weighted
+from gaixie.research.pair_encoder.sets import JUDGED
 from gaixie.research.ratings.tables import source_share
 from gaixie.udfs.command_line import in_words, say
 from gaixie.udfs.metrics import Free, Metric, Pairs, load_metric
@@ -74,6 +75,8 @@ class Scored(NamedTuple):
     metric: Metric
     title: str
     scores: np.ndarray
+    learned: bool
+    """Whether the metric's encoder learned from (part of) the set."""
 
 
 @dataclass
@@ -98,9 +101,10 @@ def score(data_set: DataSet, table: pd.DataFrame, config: Config, data: Path) ->
     scored, pairs = Scores(table, reported), pairs_of(table)
     for spec in config.metrics.get(data_set.language, []):
         metric = load_metric(spec, model=config.encoder, vectors=config.word_vectors)
-        if metric.needs_reference and not pairs.references:
-            continue
         name = spec if metric.name in scored.metrics else metric.name
+        if metric.needs_reference and not pairs.references:
+            scored.left_out[name] = "the set has no reference"
+            continue
         started = time.monotonic()
         crossed = False
         try:
@@ -115,11 +119,18 @@ def score(data_set: DataSet, table: pd.DataFrame, config: Config, data: Path) ->
             scored.left_out[name] = in_words(error)
             say(f"{data_set.name}, {name}: left out: {in_words(error)}")
             continue
-        settings = f" ({spec.partition(':')[2].replace(':', ', ')})" if name == spec else ""
-        title = metric.title + settings.replace(" ()", "") + (" ×" if crossed else "")
-        scored.metrics[name] = Scored(metric, title, scores)
+        settings = f" ({', '.join(spec.split(':')[1:])})" if name == spec and ":" in spec else ""
+        learned = has_learned(metric, data_set)
+        title = metric.title + settings + " ×" * crossed + " †" * learned
+        scored.metrics[name] = Scored(metric, title, scores, learned)
         say(f"{data_set.name}, {name}: {time.monotonic() - started:.1f} s")
     return scored
+
+
+def has_learned(metric: Metric, data_set: DataSet) -> bool:
+    """Tells whether the metric is SPScore-zh with an encoder that learned from the set."""
+    seen = data_set.fitted or data_set.path in JUDGED
+    return isinstance(metric, SPScoreZh) and seen and metric.loaded()[0].tier == "full"
 
 
 def _apart(pairs: Pairs, scored: Scores) -> tuple[Pairs, np.ndarray]:
@@ -256,6 +267,11 @@ def compare(data_set: DataSet, scored: Scores, config: Config) -> list[dict[str,
     """Returns the results for a set and, if it has one, for its extension."""
     added = scored.table["added"].to_numpy()
     parts = {data_set.name: (scored.reported & ~added, data_set.published)}
+    length = scored.table["source"].str.len().to_numpy()
+    for low, high in pairwise([0, *data_set.lengths, np.inf] if data_set.lengths else []):
+        rows = scored.reported & (low < length) & (length <= high)
+        span = f"over {low}" if high == np.inf else f"{low + 1} to {high}"
+        parts[f"{data_set.name}, {span} characters"] = rows, {}
     if data_set.extended:
         extended = scored.reported, data_set.published_extended
         parts[f"{data_set.name}-extended"] = extended
@@ -290,15 +306,18 @@ def _compare_rows(
         turned[name] = main if scored.metrics[name].metric.higher_is_better else worse
     # Undefined values come last.
     order = sorted(turned, key=lambda name: np.nan_to_num(turned[name][0], nan=-2), reverse=True)
+    best = next((name for name in order if not scored.metrics[name].learned), None)
     metrics: list[dict[str, Any]] = []
     for name in order:
-        metric, title, scores = scored.metrics[name]
+        metric, title, scores, learned = scored.metrics[name]
+        tested = best not in (None, name) and not learned
         row = {
             "name": name,
             "title": title,
+            "learned": learned,
             "higher_is_better": metric.higher_is_better,
             **{kind: estimate_of(values) for kind, values in samples[name].items()},
-            "p": p_value((turned[order[0]] - turned[name])[1:]) if metrics else float("nan"),
+            "p": p_value((turned[best] - turned[name])[1:]) if tested else float("nan"),
             "rows": int((~np.isnan(scores[rows])).sum()),
         }
         metrics.append(row)

@@ -44,6 +44,8 @@ class DataSet(Strict):
     """Rows left out, likewise."""
     limit: int | None = Field(None, ge=0)
     """Rows, instead of the limit of all sets."""
+    lengths: list[int] = Field(default=[])
+    """The set is also reported by length of the source, cut at these characters."""
     fitted: bool = False
     extended: bool = False
     published: dict[str, float] = Field(default={})

@@ -40,6 +40,10 @@ REWRITTEN = ("rewritten.jsonl", "rewritten_later.jsonl")
 """Free rewrites. Tier core was fitted only to those of the first file."""
 REWRITTEN_RATED = "rewritten_rated.jsonl"
 QUESTIONS = ("afqmc.train.tsv", "lcqmc.dev.tsv", "oppo.dev.tsv")
+PAWSX, MLQE_PE, BQ_PARA = "pawsx_zh.dev.tsv", "mlqe_pe_en_zh.train.jsonl", "bq_para.dev.jsonl"
+STSB = ("stsb_zh.train.tsv", "stsb_zh.dev.tsv")
+JUDGED = (*QUESTIONS, PAWSX, *STSB, MLQE_PE, BQ_PARA)
+"""Judgements that others made; the encoder learns from them."""
 OWN, LATER = 20_000, 30_000
 """Written groups from these numbers on were written here; counterparts came with the later ones."""
 LONGEST = 110
@@ -164,17 +168,17 @@ def judgements_of_others(data: Path) -> list[Example]:
         for one, other, label, *_ in _cells(data / name, 3)
         if label in ("0", "1")
     ]
-    for _, one, other, label, *_ in _cells(data / "pawsx_zh.dev.tsv", 4):
+    for _, one, other, label, *_ in _cells(data / PAWSX, 4):
         if label in ("0", "1"):
             found += 3 * [Example(one, other, {"same": float(label), "fluent": 0.9})]
             found += 3 * [Example(other, one, {"same": float(label), "fluent": 0.9})]
-    for name in ("stsb_zh.train.tsv", "stsb_zh.dev.tsv"):
+    for name in STSB:
         for one, other, score, *_ in _cells(data / name, 3):
             found.append(Example(one, other, {"similar": float(score) / 5}))
-    for row in read_json_lines(data / "mlqe_pe_en_zh.train.jsonl"):
+    for row in read_json_lines(data / MLQE_PE):
         edited = row["pe_zh"].replace(" ", "")
         found.append(Example(edited, row["mt_zh"], {"quality": row["da_mean"] / 100}))
-    for row in read_json_lines(data / "bq_para.dev.jsonl"):
+    for row in read_json_lines(data / BQ_PARA):
         if not human_test(row["source"]):
             pair = Example(row["source"], row["candidate"], {"human": row["human"]})
             found += 2 * [pair]

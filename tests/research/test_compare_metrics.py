@@ -76,7 +76,7 @@ def test_figures_of_the_definition(folder, graded, capsys):
         low, high = found[name]["spearman"][1:]
         assert low < found[name]["spearman"][0] < high
     labels = rows_of(result, "labels")
-    assert "rouge-1" not in labels  # it needs references
+    assert result["data_sets"][2]["left_out"] == {"rouge-1": "the set has no reference"}
     scores = load_metric("pinc").sentence_scores(pairs)
     expected = roc_auc_score(kept["human"] > 0.5, scores)
     assert labels["pinc"]["auc"][0] == pytest.approx(expected, abs=1e-9)
@@ -145,9 +145,45 @@ def test_a_mistake_is_one_line(folder, refused):
     assert not (folder / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("spscore:tier=fulll", "spscore:tier=fulll: fulll: no such folder"),
+        ("pinc,bleu", "bleu: no set has a reference"),
+    ],
+)
+def test_a_named_metric_that_cannot_score_is_a_mistake(folder, refused, named, said):
+    line = ["--config", folder / "metrics.yaml", "--data", folder, "--output", folder / "out"]
+    refused(main, [*line, "--sets", "labels", "--metrics", named], f"--metrics {said}")
+
+
+def test_a_set_that_the_encoder_learned_from_is_marked_and_cut_by_length(folder):
+    """The row of tier full gets a mark, is not the best, and is not tested."""
+    config = yaml.safe_load((folder / "metrics.yaml").read_text("utf-8"))
+    del config["data_sets"][1]
+    config["data_sets"][0] |= {"path": "bq_para.dev.jsonl", "extended": False, "lengths": [30]}
+    (folder / "graded.jsonl").rename(folder / "bq_para.dev.jsonl")
+    (folder / "metrics.yaml").write_text(yaml.safe_dump(config), "utf-8")
+    result = compare(folder, "--metrics", "spscore:tier=full,spscore,pinc", "--limit", "60")
+    whole, *parts = result["data_sets"]
+    assert [part["name"] for part in parts] == [
+        "graded, 1 to 30 characters",
+        "graded, over 30 characters",
+    ]
+    assert sum(part["rows"] for part in parts) == whole["rows"]
+    rows = rows_of(result, "graded")
+    assert [row for row in rows.values() if row["learned"]] == [rows["spscore-full"]]
+    assert rows["spscore-full"]["title"] == "SPScore-zh full †"
+    assert rows["spscore-full"]["p"] is rows["spscore"]["p"] is None
+    assert rows["pinc"]["p"] > 0
+
+
 @pytest.mark.torch
 def test_a_model_that_is_not_there_leaves_its_metrics_out(folder, capsys):
-    result = compare(folder, "--metrics", "pinc,similarity", "--encoder", str(folder / "none"))
+    config = yaml.safe_load((folder / "metrics.yaml").read_text("utf-8"))
+    config |= {"metrics": {"zh": ["pinc", "similarity"]}, "encoder": str(folder / "none")}
+    (folder / "metrics.yaml").write_text(yaml.safe_dump(config), "utf-8")
+    result = compare(folder)
     [row] = rows_of(result, "labels").values()
     assert row["name"] == "pinc"
     assert "make_encoder.py" in result["data_sets"][0]["left_out"]["similarity"]

@@ -49,7 +49,8 @@ class SPScoreZh(Metric):
 
     def signature(self) -> str:
         model, segmenter = self.loaded()
-        return model.signature(segmenter).replace("SPScore-zh", self.title, 1)
+        output = "" if self.output == "spscore" else f"|output:{self.output}"
+        return model.signature(segmenter) + output
 
     def loaded(self) -> tuple[SPScore, Segmenter]:
         """Returns the model and the segmenter, loaded once in a process."""

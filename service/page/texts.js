@@ -103,8 +103,10 @@ export const TEXTS = {
 // The metric gives its reasons in English (udfs/meaning/reasons.ini): the word before the colon names the
 // judgement, and quotation marks enclose words of the sentences. Each form has its Chinese.
 const FORMS = [
-  [/^100% of the shared words stand in the same order$/, () => "共有词语的顺序完全没变"],
-  [/^(\d+%) of the shared words stand in the same order$/, (m) => `${m[1]} 的共有词语顺序没变`],
+  [
+    /^hardly reordered: (\d+%) of the shared words stand in the same order$/,
+    (m) => `语序几乎未动：${m[1]} 的共有词次序相同`,
+  ],
   [/^the sentences have too little in common to compare$/, () => "两句共有的词太少，无从比较"],
   [/^(\d+%) of the words are kept$/, (m) => `${m[1]} 的词没有替换`],
   [/^the number “(.+)” is missing$/, (m) => `缺少数字“${m[1]}”`],

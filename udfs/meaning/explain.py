@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from configparser import ConfigParser
 from functools import cache, cached_property
@@ -30,10 +31,10 @@ VERY_LOW = 0.4
 """Negations and single words are reasons only if meaning is below: both may be said otherwise."""
 MOST, MOST_OF_MEANING = 3, 2
 """The most reasons of a pair, and those for its meaning."""
-MUCH = 0.6
+MUCH = 0.5
 """If this share of the content or more has a counterpart, that is no reason."""
-NEGATES = re.compile("[不没无未非缺免除否拒禁勿莫]")
-"""What may stand for a negation of the other sentence: 没有勇气 is 缺乏勇气."""
+NEGATES = re.compile("[不没无未非缺免除否拒禁勿莫剩]|[之以]内|差点|险些|少于|低于|之前")
+"""What may stand for a negation of the other sentence: 没有勇气 is 缺乏勇气, 不到一天 一天之内."""
 NAMED = {"number": "number", "negation": "negation"} | dict.fromkeys(
     ("latin", "name", "foreign"), "name"
 )
@@ -44,6 +45,16 @@ AUXILIARY = frozenset("将会了过有没")
 """No reasons by themselves: 没人修 is 无人打理."""
 ONE = re.compile(r"第?[一1]\D*")
 """Often no number: 日复一日, and 首座 is 第一座."""
+IN_WORDS = {0.5: "半", 2: "双|俩|一对", 3: "仨"}
+"""Numbers that no numeral need tell: 两个冠军 are 双冠."""
+DOUBLES = re.compile("[翻加成双][番倍]")
+GREW = re.compile("[增涨加升提扩多高翻][长加高大升出]?了?$")
+"""Before a multiple, what adds it to the whole."""
+ZERO = str.maketrans("○◯", "〇〇")
+PLACED = frozenset("上下里外内前后")
+"""These are opposites only behind the same word: 情况下 is nearly 总体上."""
+FEW, REORDERED = 4, 0.25
+"""That the order was kept is said of so many shared words or more, if no larger share moved."""
 
 Why = Callable[[str, str, dict[str, Any]], list[str]]
 """Maps (source, paraphrase, row) to the reasons for the pair's low judgements."""
@@ -54,19 +65,9 @@ def explainer(signature: str, segmenter: str = "jieba") -> Why:
     if not re.search(r"\|tier:(core|full)\b", signature):
         return lambda source, paraphrase, row: []
     cut, resources = load_segmenter(segmenter), Resources.load()
-    return lambda source, paraphrase, row: explain(source, paraphrase, cut, resources, row)
-
-
-def explain(
-    source: str,
-    paraphrase: str,
-    segmenter: Segmenter,
-    resources: Resources,
-    judgements: Mapping[str, float] | None = None,
-    language: str = "en",
-) -> list[str]:
-    """Returns the reasons of one pair; see explain_pairs."""
-    return explain_pairs([(source, paraphrase)], segmenter, resources, [judgements], language)[0]
+    return lambda source, paraphrase, row: explain_pairs(
+        [(source, paraphrase)], cut, resources, [row]
+    )[0]
 
 
 def explain_pairs(
@@ -165,7 +166,9 @@ def _reasons(
         if not judged < least:
             continue
         if name == "structure":
-            found = [say[little or "order"].format(share=f"{1 - moved:.0%}")]
+            shared = (Counter(pair.a.words) & Counter(pair.b.words)).total()
+            stiff = bool(little) or (shared >= FEW and moved <= REORDERED)
+            found = [say[little or "order"].format(share=f"{1 - moved:.0%}")] * stiff
         elif name == "synonyms":
             found = [say[little or "kept"].format(share=f"{kept:.0%}")]
         elif name == "meaning":
@@ -194,32 +197,59 @@ def _changes(pair: Pair, say: Mapping[str, str], surely: bool) -> Iterator[str]:
 
     surely: also those that are often no fault, such as negations.
     """
-    found = [facts.find(side.text, side.words) for side in (pair.a, pair.b)]
+    found = [facts.find(side.text.translate(ZERO), side.words) for side in (pair.a, pair.b)]
     lost, new = facts.missing(*found), facts.missing(*found[::-1])
     negations = [fact for fact in (*lost, *new) if fact.kind == "negation"]
     turned = facts.turned(lost, new)
     for fact, other in [*facts.clashes(*found), *([] if negations else turned)]:  # 低 is 不高
         written = pair.a.quote(fact.start, fact.end), pair.b.quote(other.start, other.end)
-        if not AUXILIARY & {*written}:
+        behind = pair.a.text[: fact.start][-1:] == pair.b.text[: other.start][-1:]
+        if not AUXILIARY & {*written} and (behind or not PLACED & {*written}):
             yield say["opposite"].format(text=written[0], other=written[1])
     digits = [re.sub(r"\D", "", "".join(f"{n.value:g}" for n in side.numbers)) for side in found]
     kinds = {*NAMED} - {"number"} if digits[0] == digits[1] else {*NAMED}  # 十八元六角 is 18.6元
     if not surely or turned or len(negations) % 2 == 0:  # 非做不可 is 必须做
         kinds.discard("negation")
-    named = [[fact for fact in side if fact.kind in kinds] for side in (lost, new)]
-    sides = (pair.a, pair.b, "lost", named[0]), (pair.b, pair.a, "new", named[1])
-    lines = [_missing(*side, say) for side in sides]
+    missed = []
+    for side, way in ((lost, 1), (new, -1)):
+        named = [fact for fact in side if fact.kind in kinds and not _said(fact, *found[::way])]
+        missed.append([*_missing(*(pair.a, pair.b)[::way], named)])
+    names = [[text for kind, text in side if kind == "name"] for side in missed]
+    if [*map(len, names)] == [1, 1] and names[0][0].isascii() != names[1][0].isascii():
+        missed = [[one for one in side if one[0] != "name"] for side in missed]  # Perth is 珀斯
+    lines = [
+        [say[f"{kind}_{verb}"].format(text=text) for kind, text in side]
+        for verb, side in zip(("lost", "new"), missed, strict=True)
+    ]
     yield from filter(None, chain(*zip_longest(*lines)))
 
 
+def _said(fact: facts.Fact, here: facts.Found, there: facts.Found) -> bool:
+    """Tells whether a fact is a number that the other sentence has in words or as a multiple."""
+    times = _times(here).get(fact.start)
+    return times in _times(there).values() or any(
+        number.start == fact.start and re.search(IN_WORDS.get(number.value, "$^"), there.text)
+        for number in here.numbers
+    )
+
+
+def _times(found: facts.Found) -> dict[int, float]:
+    """Returns by place how many times as much something is: 翻两番 is 四倍, 增加一倍 两倍."""
+    times = {doubled.start(): 2.0 for doubled in DOUBLES.finditer(found.text)}
+    for number in found.numbers:
+        before, unit = found.text[: number.start], found.text[number.end : number.end + 1]
+        if unit == "番":
+            times[number.start] = 2**number.value
+        elif unit == "倍":
+            times[number.start] = number.value + bool(GREW.search(before))
+    return times
+
+
 def _missing(
-    here: Sentence,
-    there: Sentence,
-    verb: str,
-    missing: Sequence[facts.Fact],
-    say: Mapping[str, str],
-) -> Iterator[str]:
-    """Yields reasons for facts that the other sentence lacks; splinters of a name are one."""
+    here: Sentence, there: Sentence, missing: Sequence[facts.Fact]
+) -> Iterator[tuple[str, str]]:
+    """Yields (kind, as written) of facts that the other sentence lacks; splinters of a name are
+    one."""
     spans: list[tuple[str, int, int]] = []
     for fact in sorted(missing, key=lambda fact: fact.start):
         if fact.kind == "number" and ONE.fullmatch(here.text[fact.start : fact.end]):
@@ -232,25 +262,32 @@ def _missing(
                 continue
         spans.append((kind, start, end))
     for kind, start, end in spans:
-        text = here.text[start:end]
+        text = _folded(here.text[start:end])
         if (
-            text in there.text
+            text in _folded(there.text)
+            or text == "x"  # 3 x 4
             or (kind == "name" and text[0] in there.text)  # 诺贝尔奖 is 诺奖
             or (kind == "negation" and NEGATES.search(there.text))
         ):
             continue
-        yield say[f"{kind}_{verb}"].format(text=here.quote(start, end))
+        yield kind, here.quote(start, end)
+
+
+def _folded(text: str) -> str:
+    return text.replace(" ", "").lower()
 
 
 def _words(pair: Pair, say: Mapping[str, str]) -> Iterator[str]:
     """Yields reasons for the worst word without a counterpart on each side."""
-    sides = zip((pair.a, pair.b), ("lost", "new"), pair.losses, strict=True)
-    for sentence, verb, losses in sides:
+    texts = (pair.a, pair.b), (pair.b, pair.a)
+    for (sentence, other), verb, losses in zip(texts, ("lost", "new"), pair.losses, strict=True):
         numbers = numerals.find(sentence.text, sentence.words)  # 礼拜三 is 周三
         for place in np.argsort(-losses, kind="stable")[:1]:
             start, end = sentence.whole_words(place, place + 1)
+            word = sentence.text[start:end]
+            said = NEGATES.search(word) and NEGATES.search(other.text)
             # The segmenter often cuts unknown text into pieces that are not words.
-            if sentence.text[start:end] not in facts.known_words():
+            if word not in facts.known_words() - facts.names() or said:
                 continue
             if any(number.start < end and start < number.end for number in numbers):
                 continue

@@ -255,12 +255,13 @@ class SPScore:
         """
         if self.tier == "paper":
             return []
-        from gaixie.udfs.meaning.explain import explain
+        from gaixie.udfs.meaning.explain import explain_pairs
 
         segmenter = segmenter or load_segmenter()
         outputs = self.outputs([source], [paraphrase], segmenter)[0].tolist()
         judgements = dict(zip(OUTPUTS, outputs, strict=True))
-        return explain(source, paraphrase, segmenter, Resources.load(), judgements, language)
+        pairs, resources = [(source, paraphrase)], Resources.load()
+        return explain_pairs(pairs, segmenter, resources, [judgements], language)[0]
 
     @cached_property
     def digest(self) -> str:

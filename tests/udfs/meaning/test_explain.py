@@ -3,7 +3,7 @@
 import pytest
 
 from gaixie.udfs.meaning.core_features import Resources
-from gaixie.udfs.meaning.explain import LOW, Sentence, explain, explain_pairs
+from gaixie.udfs.meaning.explain import LOW, Sentence, explain_pairs
 from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.segmenters import load_segmenter
@@ -16,7 +16,8 @@ HIGH = dict.fromkeys(LOW, 0.9)
 
 
 def reasons(source, paraphrase, judgements=None, language="en"):
-    return explain(source, paraphrase, SEGMENTER, Resources.load(), judgements, language)
+    pairs, resources = [(source, paraphrase)], Resources.load()
+    return explain_pairs(pairs, SEGMENTER, resources, [judgements], language)[0]
 
 
 def test_facts_are_named_as_they_were_written():
@@ -40,10 +41,12 @@ def test_a_reason_is_of_a_low_judgement(paraphrase, language):
     names = reasons(SOURCE, SOURCE, dict.fromkeys(LOW, 0.1), language)
     names = {reason.partition(":")[0].partition("：")[0] for reason in names}
     assert len(names) == 3  # nothing is wrong with the meaning
+    assert "100%" in " ".join(reasons(SOURCE, SOURCE, HIGH | {"structure": 0.1}, language))
+    assert not reasons("经理批评了张三", "张三被经理批评了", HIGH | {"structure": 0.1}, language)
     assert reasons(SOURCE, paraphrase, HIGH, language) == []
     for name in LOW:
         found = reasons(SOURCE, paraphrase, HIGH | {name: 0.49}, language)
-        assert bool(found) or name == "meaning"
+        assert bool(found) or name in ("meaning", "structure")
         assert len({reason.partition(":")[0].partition("：")[0] for reason in found}) <= 1
         assert len(found) == len(set(found))
 
@@ -90,6 +93,18 @@ def test_what_the_source_says_too_is_never_called_odd():
         ("他给了我一百块钱买书。", "为了买书，一百块钱他给了我。"),
         ("昨天晚上狗咬了人。", "昨天晚上人咬了狗。"),
         ("我们约好礼拜三在门口见面。", "我们约好周三在门口见面。"),
+        ("会议于二○二四年三月在北京召开。", "会议2024年3月在北京召开，共一天。"),
+        ("今年的产量是去年的两倍。", "今年的产量比去年翻倍了。"),
+        ("今年的产量比去年增加了一倍。", "今年的产量是去年的两倍。"),
+        ("产值比五年前翻两番。", "产值是五年前的四倍。"),
+        ("她拿到了两个冠军。", "她成了双冠王。"),
+        ("我今天想去买OPPOWatch手表。", "今天我想去买一块oppo watch手表。"),
+        ("他住在澳大利亚的Perth市。", "他住在澳大利亚珀斯市。"),
+        ("房间大小是3×4米。", "房间大小是3 x 4米。"),
+        ("一般情况下，我们周日休息。", "总体上，我们周日休息。"),
+        ("他不到一小时就回来了。", "他一小时之内就回来了。"),
+        ("他差点没摔倒在楼梯上。", "他差点儿摔倒在楼梯上。"),
+        ("我这个月的钱没花完。", "我这个月的钱还有剩下的。"),
     ],
 )
 def test_no_reason_is_false(source, paraphrase):

@@ -30,6 +30,7 @@ EXTRAS = {
     "pyspark": "spark",
     **dict.fromkeys(["accelerate", "datasets", "deepspeed"], "train"),
     **dict.fromkeys(["fastapi", "uvicorn", "openpyxl"], "serve"),
+    **dict.fromkeys(["nltk", "rouge_chinese"], "metrics-light"),
 }
 """Maps a package to the extra of gaixie that installs it."""
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.storage.records import whole
+from gaixie.udfs.storage.tables import named
 
 if TYPE_CHECKING:
     from gaixie.udfs.paraphrase.paraphraser import Paraphraser
@@ -43,10 +44,10 @@ def score(
     data: a list of (source, paraphrase), which comes back as a list of dicts; or a list of dicts, a
     pandas or Polars data frame, an Arrow table, a DuckDB relation or a Hugging Face data set, which
     comes back as the same type; or a list of sources, with the list of their paraphrases as second
-    argument, which come back as dicts. source, paraphrase: names of the columns. tier: paper, core
-    or full (see SPScore.load). prefix: stands before the names of the new columns. A row with a
-    null sentence has null judgements (NaN in pandas); so has a row with half a surrogate pair,
-    which a warning names.
+    argument, which come back as dicts. source, paraphrase: names of the columns; those by which
+    people call them are recognised, such as 原句 and 改写. tier: paper, core or full. prefix: stands
+    before the names of the new columns. A row with a null sentence has null judgements (NaN in
+    pandas); so has a row with half a surrogate pair, which a warning names.
 
     Raises TypeError for other data, and ValueError if a column is missing, does not hold strings,
     or has the name of a judgement, or if two lists differ in length.
@@ -55,16 +56,18 @@ def score(
         data, source = _paired(data, source), "source"
     if isinstance(data, (list, tuple, zip)) or type(data).__name__ == "generator":
         rows = _rows(data, source, paraphrase)
-        sides = (source, paraphrase) if rows and source in rows[0] else COLUMNS
+        header = [*rows[0]] if rows else []
+        sides = named(header, (source, paraphrase))
+        sides = sides if sides[0] in header else [*COLUMNS]
         texts = [_strings([row[name] for row in rows], name) for name in sides]
-        _refuse([*rows[0]] if rows else [], prefix)
+        _refuse(header, prefix)
         judged = _judge(texts, tier, prefix).to_pylist()
         return [{**row, **judgements} for row, judgements in zip(rows, judged, strict=True)]
     is_pandas = _library(data) == "pandas" and hasattr(data, "columns")
     table = data if is_pandas else _arrow(data)
     names = [str(name) for name in (data.columns if is_pandas else table.column_names)]
     texts = []
-    for name in (source, paraphrase):
+    for name in named(names, (source, paraphrase)):
         if name not in names:
             raise ValueError(f"no column {name!r}, it has: {', '.join(names)}")
         texts.append(_strings(table[name], name))
@@ -135,7 +138,7 @@ def _rows(data: Any, source: str, paraphrase: str) -> list[dict[str, Any]]:
     rows = list(data)
     if rows and all(isinstance(row, dict) for row in rows):
         for number, row in enumerate(rows):
-            for name in (source, paraphrase):
+            for name in named([*rows[0]], (source, paraphrase)):
                 if name not in row:
                     raise ValueError(f"row {number}: no key {name!r}")
         return rows

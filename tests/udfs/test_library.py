@@ -34,6 +34,8 @@ def test_a_list_of_pairs_or_of_dicts() -> None:
     assert named[0]["spscore"] == rows[0]["spscore"]
     assert list(named[0])[:3] == ["a", "b", "id"]
     assert gaixie.score([]) == []
+    chinese = gaixie.score([{"改写": b, "原句": a} for a, b in PAIRS])
+    assert chinese[0]["spscore"] == rows[0]["spscore"]
 
 
 def test_two_lists() -> None:

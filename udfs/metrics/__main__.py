@@ -10,7 +10,8 @@
 Sentence scores go to standard output, one line a pair: TSV with a header, or JSON lines. Corpus
 scores with their signatures follow on standard error (with --corpus, only they are printed, on
 standard output). Files are lines of text; a single FILE is a table (.tsv or .csv with a header,
-.jsonl, .parquet; - is standard input, TSV or JSON lines). A metric's settings follow its name:
+.jsonl, .parquet, .xlsx; - is standard input, TSV or JSON lines). Of a file, columns that people
+call otherwise are recognised, such as 原句 and 改写. A metric's settings follow its name:
 parascore:omega=0.1. NAME-free reads the source in place of the reference. Exit codes: 0 done, 2
 something to fix (one line says what).
 """
@@ -28,15 +29,16 @@ from typing import Any, TextIO, cast
 
 import numpy as np
 
-from gaixie.udfs.command_line import encoding, make_parser, run_command, say
+from gaixie.udfs.command_line import encoding, in_words, make_parser, run_command, say
 from gaixie.udfs.metrics import METRICS, Metric, Pairs, load_metric
 from gaixie.udfs.metrics.spscore import SPScoreZh
 from gaixie.udfs.storage.progress import Progress
+from gaixie.udfs.storage.tables import KINDS, Form, header_of, kind_of, named
 from gaixie.udfs.storage.text_tables import is_standard, read_columns, read_lines
 
 STEP = 500
 """Pairs between two looks at the clock."""
-TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
+TABLES = [endings[0] for kind, endings in KINDS.items() if kind != "txt"]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -52,10 +54,10 @@ def run(args: argparse.Namespace) -> None:
         metric.check(pairs)
     scores = [score(metric, pairs) for metric in metrics]
     if args.corpus:
-        print_corpus(metrics, pairs, scores, sys.stdout)
+        print_corpus(metrics, pairs, scores, sys.stdout, args.json)
     else:
         print_sentences(metrics, scores, args.json)
-        print_corpus(metrics, pairs, scores, sys.stderr)
+        print_corpus(metrics, pairs, scores, sys.stderr, False)
 
 
 def read_pairs(args: argparse.Namespace) -> Pairs:
@@ -81,11 +83,14 @@ def read_pairs(args: argparse.Namespace) -> Pairs:
 
 def _table(name: str, columns: list[str], encoding: str | None) -> list[list[str | None]]:
     """Reads columns of a table; standard input is TSV, or JSON lines if it starts with a brace."""
-    if not name.endswith(TABLES) and not is_standard(name):
+    standard, kind = ".tsv", kind_of(name)
+    if is_standard(name):
+        if cast(BufferedReader, sys.stdin.buffer).peek(1).startswith(b"{"):
+            standard = ".jsonl"
+    elif kind in (None, "txt"):
         raise ValueError(f"{name}: one file must be a table, {', '.join(TABLES)}; or give two")
-    standard = TABLES[0]
-    if is_standard(name) and cast(BufferedReader, sys.stdin.buffer).peek(1).startswith(b"{"):
-        standard = ".jsonl"
+    else:
+        columns = named(header_of(name, Form(kind, encoding)), columns)
     rows = read_columns(name, columns, "strict", standard, encoding)
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
 
@@ -96,7 +101,10 @@ def score(metric: Metric, pairs: Pairs) -> np.ndarray:
     parts = []
     with Progress(metric.title, len(pairs), "pairs") as progress:
         for start in range(0, len(pairs), step):
-            parts.append(metric.sentence_scores(pairs.part(start, step)))
+            try:
+                parts.append(metric.sentence_scores(pairs.part(start, step)))
+            except ModuleNotFoundError as error:
+                raise ValueError(f"{metric.name}: {in_words(error)}") from error
             progress.add(len(parts[-1]))
     return np.concatenate(parts)
 
@@ -116,20 +124,24 @@ def print_sentences(metrics: list[Metric], columns: list[np.ndarray], as_json: b
 
 
 def print_corpus(
-    metrics: list[Metric], pairs: Pairs, columns: list[np.ndarray], file: TextIO
+    metrics: list[Metric], pairs: Pairs, columns: list[np.ndarray], file: TextIO, as_json: bool
 ) -> None:
     """Prints a line for each metric: its name, the score of all pairs, how many have one, and its
-    signature. Says on standard error if some pairs have none."""
-    lines, counts = [], []
+    signature. Says on standard error which pairs have none."""
     for metric, scores in zip(metrics, columns, strict=True):
-        arrow = "↑" if metric.higher_is_better else "↓"
-        value = metric.corpus_score(pairs, scores)
-        counts.append(int((~np.isnan(scores)).sum()))
-        lines.append(f"{metric.title} {arrow}\t{value:.4f}\tn={counts[-1]}\t{metric.signature()}\n")
-    file.writelines(lines)
-    for count in sorted({*counts} - {len(pairs)}):
-        without = f"{len(pairs) - count:,} have no sentence, or one with U+FFFD"
-        say(f"{count:,} of {len(pairs):,} pairs scored; {without}")
+        value, n = metric.corpus_score(pairs, scores), int((~np.isnan(scores)).sum())
+        name, signature = metric.title, metric.signature()
+        if as_json:
+            score = None if math.isnan(value) else round(value, 6)
+            row = {"metric": metric.name, "score": score, "n": n, "signature": signature}
+            print(json.dumps(row), file=file)
+        else:
+            arrow = "↑" if metric.higher_is_better else "↓"
+            print(f"{name} {arrow}\t{value:.4f}\tn={n}\t{signature}", file=file)
+        if without := [f"{place + 1:,}" for place in np.flatnonzero(np.isnan(scores))]:
+            left = ", ".join(without[:5]) + ", …" * (len(without) > 5)
+            fault = f"{len(without):,} have no sentence, or one with U+FFFD (pair {left})"
+            say(f"{name}: {n:,} of {len(pairs):,} pairs scored; {fault}")
 
 
 def describe() -> str:

@@ -124,6 +124,11 @@ def known_as(header: Sequence[str], side: str) -> str | None:
     return next((lower[name] for name in NAMES[side] if name in lower), None)
 
 
+def named(header: Sequence[str], columns: Iterable[str]) -> list[str]:
+    """Returns the columns; for source and paraphrase, those that known_as finds."""
+    return [known_as(header, name) or name if name in NAMES else name for name in columns]
+
+
 # Reading
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from gaixie.udfs.metrics import METRICS, Free, Pairs, load_metric
 from gaixie.udfs.metrics.__main__ import main
+from gaixie.udfs.spscore import SPScore
 
 SOURCES = ["他昨天去了北京。", "今天天气很好，我们出去走走。", "她买了两本新书。"]
 PARAPHRASES = ["昨天他到北京去了。", "今天天气很好，我们出去走走。", "两本新书，她买下了。"]
@@ -127,8 +128,21 @@ def test_pairs_without_a_score_are_counted(tmp_path, capsys, corpus):
     (tmp_path / "pairs.jsonl").write_text("\n".join(lines), "utf-8")
     assert main(["--metrics", "spscore, pinc", str(tmp_path / "pairs.jsonl"), *corpus]) == 0
     said = "".join(capsys.readouterr())
-    for part in ("\tn=1\tSPScore", "\tn=2\tPINC", "1 of 3 pairs scored; 2 have no sentence"):
+    for part in ("\tn=1\tSPScore", "\tn=2\tPINC", "SPScore-zh: 1 of 3 pairs", "(pair 2, 3)"):
         assert part in said
+
+
+def test_figures_of_a_corpus_as_json_and_columns_that_people_call_otherwise(tmp_path, capsys):
+    """The signature of the score must be that of the metric."""
+    path = tmp_path / "pairs.csv"
+    path.write_text("改写,原句\n昨天他到北京去了。,他昨天去了北京。\n", "utf-8")
+    names = "spscore:tier=paper,spscore-meaning:tier=paper"
+    assert main(["--metrics", names, str(path), "--json", "--corpus"]) == 0
+    whole, meaning = map(json.loads, capsys.readouterr().out.splitlines())
+    scored = SPScore.load("paper").score(["他昨天去了北京。"], ["昨天他到北京去了。"])[0]
+    assert whole["score"] == pytest.approx(scored, abs=1e-6)
+    assert whole["signature"] == SPScore.load("paper").signature()
+    assert meaning["signature"] == whole["signature"] + "|output:meaning"
 
 
 def test_command_reads_standard_input(files):
@@ -144,7 +158,7 @@ def test_command_reads_standard_input(files):
         ("pairs.jsonl", ["--source-column", "src"]),
         ("tiers are paper, core, full", ["--metrics", "spscore:tier=ful"]),
         ("gb18030.csv", []),
-        ("gaixie[metrics]", ["--metrics", "pinc,similarity:model=another"]),
+        ("similarity: the package tran", ["--metrics", "pinc,similarity:model=another"]),
     ],
 )
 def test_command_bad_input(files, tmp_path, refused, monkeypatch, named, more):

@@ -7,6 +7,7 @@ from pathlib import Path
 from usage import usage
 
 from gaixie.jobs.cli import COMMANDS
+from gaixie.udfs.spscore import VERSION
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -37,6 +38,10 @@ def commands() -> list[tuple[str, list[str]]]:
 
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def test_the_citation_names_the_version_of_the_metric():
+    assert f"SPScore-zh metric (version {VERSION})" in (ROOT / "CITATION.cff").read_text("utf-8")
 
 
 def test_links_lead_somewhere():

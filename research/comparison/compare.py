@@ -310,14 +310,14 @@ def _compare_rows(
     metrics: list[dict[str, Any]] = []
     for name in order:
         metric, title, scores, learned = scored.metrics[name]
-        tested = best not in (None, name) and not learned
+        tested = best != name and not learned
         row = {
             "name": name,
             "title": title,
             "learned": learned,
             "higher_is_better": metric.higher_is_better,
             **{kind: estimate_of(values) for kind, values in samples[name].items()},
-            "p": p_value((turned[best] - turned[name])[1:]) if tested else float("nan"),
+            "p": p_value((turned[best] - turned[name])[1:]) if best and tested else np.nan,
             "rows": int((~np.isnan(scores[rows])).sum()),
         }
         metrics.append(row)

@@ -213,7 +213,8 @@ def _changes(pair: Pair, say: Mapping[str, str], surely: bool) -> Iterator[str]:
     missed = []
     for side, way in ((lost, 1), (new, -1)):
         named = [fact for fact in side if fact.kind in kinds and not _said(fact, *found[::way])]
-        missed.append([*_missing(*(pair.a, pair.b)[::way], named)])
+        here, there = (pair.a, pair.b)[::way]
+        missed.append([*_missing(here, there, named)])
     names = [[text for kind, text in side if kind == "name"] for side in missed]
     if [*map(len, names)] == [1, 1] and names[0][0].isascii() != names[1][0].isascii():
         missed = [[one for one in side if one[0] != "name"] for side in missed]  # Perth is 珀斯
@@ -262,37 +263,30 @@ def _missing(
                 continue
         spans.append((kind, start, end))
     for kind, start, end in spans:
-        text = _folded(here.text[start:end])
+        text, other = (t.replace(" ", "").lower() for t in (here.text[start:end], there.text))
         if (
-            text in _folded(there.text)
+            text in other
             or text == "x"  # 3 x 4
-            or (kind == "name" and text[0] in there.text)  # 诺贝尔奖 is 诺奖
+            or (kind == "name" and here.text[start] in there.text)  # 诺贝尔奖 is 诺奖
             or (kind == "negation" and NEGATES.search(there.text))
         ):
             continue
         yield kind, here.quote(start, end)
 
 
-def _folded(text: str) -> str:
-    return text.replace(" ", "").lower()
-
-
 def _words(pair: Pair, say: Mapping[str, str]) -> Iterator[str]:
     """Yields reasons for the worst word without a counterpart on each side."""
     texts = (pair.a, pair.b), (pair.b, pair.a)
     for (sentence, other), verb, losses in zip(texts, ("lost", "new"), pair.losses, strict=True):
-        numbers = numerals.find(sentence.text, sentence.words)  # 礼拜三 is 周三
-        for place in np.argsort(-losses, kind="stable")[:1]:
-            start, end = sentence.whole_words(place, place + 1)
-            word = sentence.text[start:end]
-            said = NEGATES.search(word) and NEGATES.search(other.text)
-            # The segmenter often cuts unknown text into pieces that are not words.
-            if word not in facts.known_words() - facts.names() or said:
-                continue
-            if any(number.start < end and start < number.end for number in numbers):
-                continue
-            if losses[place] > 0:
-                yield say[f"word_{verb}"].format(text=sentence.quote(start, end))
+        place = int(np.argmax(losses))
+        start, end = sentence.whole_words(place, place + 1)
+        word, numbers = sentence.text[start:end], numerals.find(sentence.text, sentence.words)
+        # The segmenter often cuts unknown text into pieces that are not words.
+        known = word in facts.known_words() and word not in facts.names()
+        said = NEGATES.search(word) and NEGATES.search(other.text)
+        counts = any(number.start < end and start < number.end for number in numbers)  # 礼拜三
+        if losses[place] > 0 and known and not said and not counts:
+            yield say[f"word_{verb}"].format(text=sentence.quote(start, end))
 
 
 def _odd_spots(pair: Pair, resources: Resources, say: Mapping[str, str]) -> Iterator[str]:

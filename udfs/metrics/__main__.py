@@ -70,9 +70,8 @@ def read_pairs(args: argparse.Namespace) -> Pairs:
         rows = len(columns[0])
         for name, column in zip(names, columns, strict=True):
             if len(column) != rows:
-                raise ValueError(
-                    f"{name}: {len(column):,} lines, expected {rows:,} as in {args.source}"
-                )
+                here = f"{name}: {len(column):,} lines"
+                raise ValueError(f"{here}, expected {rows:,} as in {args.source}")
     else:
         names = [args.source_column, args.paraphrase_column, *args.reference]
         columns = _table(args.source, names, args.encoding)

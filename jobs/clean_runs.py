@@ -18,15 +18,9 @@ import sys
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
-from gaixie.jobs.corpus.publish import CLEANED, LOCK, read_runs, run_locked
+from gaixie.jobs.corpus.publish import CLEANED, LOCK, check_root, read_runs, run_locked
 from gaixie.jobs.releases.store import runs_in_use, unpublished_builds
-from gaixie.udfs.command_line import (
-    UserError,
-    as_user_error,
-    make_parser,
-    positive,
-    run_command,
-)
+from gaixie.udfs.command_line import UserError, as_user_error, make_parser, positive, run_command
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import MANIFEST, ManifestError
 from gaixie.udfs.storage.storage import File
@@ -43,6 +37,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--dry-run", action="store_true", help="only list what would be deleted")
     args = parser.parse_args(argv)
     with as_user_error(OSError, ManifestError):
+        check_root(args.root)
         clean_unpublished(args.root, args.older_than, args.dry_run)
         if args.keep_days or args.keep_runs:
             clean_old(args.root, args.keep_days or 0, args.keep_runs or 0, args.dry_run)

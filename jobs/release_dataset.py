@@ -7,8 +7,9 @@
   python jobs/release_dataset.py --root out --verify 1.0
   python jobs/release_dataset.py --root out --set-latest 1.0       roll back
 
-ROOT is the --output of jobs/score_corpus.py. Reads published runs of one metric signature, takes a
-pair found in several runs from the first of them, and writes
+ROOT is the --output of jobs/score_corpus.py. Reads the stages of published runs of one metric
+signature, takes a pair that several runs have in these stages from the first of them, whatever
+stage another run put it in, and writes
 
   ROOT/releases/VERSION/manifest.json     every file with its SHA-256, counts, runs; written last
   ROOT/releases/VERSION/build-TOKEN/
@@ -20,7 +21,7 @@ pair found in several runs from the first of them, and writes
 A release without a manifest does not exist for readers: if the job is killed, run it again. A
 published version is never overwritten. Columns: pair_id, source, paraphrase, the eight features,
 structure, synonyms, meaning, fluency, spscore, origin, stage, those of --keep-columns, those of
-method, model, version, parameters and license that the runs have, and run. If the inputs declare
+group, method, model, version, parameters and license that a run has, and run. If the inputs declare
 another licence than --license, --license-note must say why. Exit codes: 0 done, 2 user error (one
 line says what), 1 anything else; --verify: 1 for faults.
 """
@@ -30,6 +31,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from gaixie.jobs.corpus.publish import check_root
 from gaixie.jobs.releases import store
 from gaixie.jobs.releases.build import release
 from gaixie.jobs.releases.request import ReleaseRequest
@@ -48,6 +50,7 @@ HOW = ("seed", "shards_mb", "dry_run")
 def main(argv: list[str] | None = None) -> int:
     args = _arguments(argv)
     with as_user_error(OSError, ManifestError):  # one line that names the URI
+        check_root(args.root)
         if args.list:
             return list_releases(args.root)
         if args.verify:
@@ -68,8 +71,11 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def list_releases(root: str) -> int:
-    """Prints the published versions, oldest first."""
-    latest = store.read_latest(root)
+    """Prints the published versions, oldest first.
+
+    Raises UserError for those whose manifest cannot be read, once the others are printed.
+    """
+    latest, (found, faults) = store.read_latest(root), store.readable(root)
     rows = [
         [
             manifest.version + " (latest)" * (manifest.version == latest),
@@ -78,11 +84,12 @@ def list_releases(root: str) -> int:
             manifest.license,
             " ".join(run.run_id for run in manifest.runs),
         ]
-        for manifest in store.published(root)
+        for manifest in found
     ]
-    if not rows:
-        raise UserError(f"{root}: no published release")
-    print_table(["version", "created", "pairs", "licence", "runs"], rows)
+    if rows:
+        print_table(["version", "created", "pairs", "licence", "runs"], rows)
+    if faults or not rows:
+        raise UserError("; ".join(faults) or f"{root}: no published release")
     return 0
 
 
@@ -91,8 +98,8 @@ def verify(root: str, name: str) -> int:
     manifest = store.published_release(root, name)
     folder = storage.join(store.folder_of(root, name), manifest.build)
     faults = file_faults(folder, manifest.files, storage.sha256)
-    count = len(manifest.files)
-    return print_faults(f"release {name}: {count} files, {manifest.pairs:,} pairs", faults)
+    counts = f"{len(manifest.files)} files, {manifest.pairs:,} pairs"
+    return print_faults(f"release {name}: {counts}", faults)
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

@@ -25,13 +25,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from rich.console import Console
 
-from gaixie.udfs.command_line import (
-    UserError,
-    as_user_error,
-    make_parser,
-    positive,
-    run_command,
-)
+from gaixie.jobs.corpus.publish import read_runs
+from gaixie.udfs.command_line import UserError, as_user_error, make_parser, positive, run_command
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.meaning.explain import Why, explainer
 from gaixie.udfs.reports import number, print_table
@@ -43,7 +38,6 @@ from gaixie.udfs.storage.manifest import (
     RunManifest,
     check_run_id,
     read_manifest,
-    read_run,
 )
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.published_files import print_faults, run_faults
@@ -79,9 +73,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def list_runs(root: str) -> int:
-    runs = storage.join(root, "runs")
-    names = [n for n in storage.children(runs) if storage.exists(storage.join(runs, n, MANIFEST))]
-    manifests = [read_run(storage.join(runs, name)) for name in names]
+    manifests = read_runs(root)
     if not manifests:
         raise UserError(f"{root}: no published run")
     rows = [[m.run_id, m.created, *(f"{count:,}" for _, count in m.total)] for m in manifests]

@@ -47,6 +47,12 @@ def now(timespec: str = "seconds") -> str:
     return datetime.now(UTC).isoformat(timespec=timespec)
 
 
+def check_root(root: str) -> None:
+    """Raises UserError if there is nothing under a root."""
+    if not storage.children(root):
+        raise UserError(f"{root}: no such folder, or nothing in it")
+
+
 def read_runs(root: str, cleaned: bool = False) -> list[RunManifest]:
     """Reads the manifests of the published runs under a root, oldest first.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.publish import now
 from gaixie.jobs.corpus.session import set_shuffle_partitions, start_session
 from gaixie.jobs.releases import rows, store
-from gaixie.jobs.releases.card import card, croissant
+from gaixie.jobs.releases.card import card, croissant, cut_apart
 from gaixie.jobs.releases.request import ReleaseRequest
 from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.reports import print_table
@@ -41,7 +41,7 @@ from gaixie.udfs.storage.manifest import (
     SourceRunEntry,
 )
 from gaixie.udfs.storage.published_files import THREADS
-from gaixie.udfs.text.splits import GROUP, SPLITS
+from gaixie.udfs.text.splits import SPLITS
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -70,10 +70,6 @@ class ReleaseBuild:
     def in_runs(self) -> Counts:
         return sum((run.rows for run in self.runs), Counter())
 
-    @property
-    def columns(self) -> list[str]:
-        return rows.columns_of(self.runs, self.request.keep_columns)
-
     def pairs(self) -> DataFrame:
         """Reads the pairs of all runs, with the run's number in run."""
         return rows.read_runs(self.spark, self.runs, self.request)
@@ -99,7 +95,8 @@ def release(request: ReleaseRequest) -> None:
     spark = start_session("gaixie release_dataset", [storage.spark_uri(request.root)])
     folder = storage.join(store.folder_of(request.root, request.version), f"build-{token_hex(4)}")
     build = ReleaseBuild(spark, request, runs, folder)
-    licences = _check_licences(build)
+    licences = _declared_licences(build)
+    _check_licences(request, licences)
     try:
         if not request.dry_run:  # a root without write permission must fail before the work
             note = {"version": request.version, "runs": request.runs}
@@ -130,27 +127,31 @@ def _check(request: ReleaseRequest) -> list[rows.SourceRun]:
     if not any(run.rows for run in runs):
         stages = " ".join(map(str, request.stages))
         raise UserError(f"{runs[0].folder}: no pairs in stages {stages}")
-    without = [run.run_id for run in runs if run.rows and GROUP not in run.schema.names]
-    if without and any(GROUP in run.schema.names for run in runs):
-        say(f"run '{without[0]}' has no column 'group': the release is split by source sentence")
+    used = [run.manifest for run in runs if run.rows]
+    licences = {one.get("license") for run in used for one in run.settings.get("inputs", [])}
+    _check_licences(request, licences - {None})
+    for origin in cut_apart([run.cuts for run in used]):
+        say(f"warning: the runs have other cut points of {origin}; score_corpus.py --cuts-of")
     return runs
 
 
-def _check_licences(build: ReleaseBuild) -> list[str]:
-    """Returns the licences that the pairs' inputs declare. Raises UserError if one is not the
-    release's, and no note says why."""
-    if LICENSE not in build.columns:
+def _check_licences(request: ReleaseRequest, declared: Iterable[str]) -> None:
+    """Raises UserError if a declared licence is not the release's, and no note says why."""
+    given = request.license
+    other = sorted(name for name in declared if name.lower() != given.lower())
+    if other and not request.license_note:
+        names = ", ".join(map(repr, other))
+        hint = "release under that, or say with --license-note why this one may be given"
+        raise UserError(f"--license {given}: inputs of the runs declare {names}; {hint}")
+
+
+def _declared_licences(build: ReleaseBuild) -> list[str]:
+    """Returns the licences in the pairs' own column."""
+    pairs = build.pairs()
+    if LICENSE not in pairs.columns:
         return []
-    found = build.pairs().select(LICENSE).where(F.col(LICENSE).isNotNull()).distinct()
-    licences = sorted(name for [name] in found.limit(LICENCES).collect())
-    given = build.request.license
-    other = [name for name in licences if name.lower() != given.lower()]
-    if other and not build.request.license_note:
-        raise UserError(
-            f"--license {given}: inputs of the runs declare '{other[0]}'; release under that "
-            "licence, or say with --license-note why this one may be given"
-        )
-    return licences
+    found = pairs.select(LICENSE).where(F.col(LICENSE).isNotNull()).distinct()
+    return sorted(name for [name] in found.limit(LICENCES).collect())
 
 
 def count_duplicates(build: ReleaseBuild) -> Counts:
@@ -201,10 +202,8 @@ def count_written(build: ReleaseBuild, duplicates: Counts) -> pd.DataFrame:
     found = pairs_by(counts, "origin", "stage")
     for key in {*in_runs, *found}:
         if in_runs[key] != found[key] + duplicates[key]:
-            raise RuntimeError(
-                f"{key[0]}, stage {key[1]}: {in_runs[key]} rows in the runs, but {found[key]} "
-                f"written + {duplicates[key]} duplicates; nothing was published"
-            )
+            fault = f"{found[key]} written + {duplicates[key]} duplicates; nothing was published"
+            raise RuntimeError(f"{key[0]}, stage {key[1]}: {in_runs[key]} in the runs, but {fault}")
     return counts
 
 
@@ -274,6 +273,7 @@ def _manifest(
             created=run.manifest.created,
             manifest_sha256=run.digest,
             rows=run.rows.total(),
+            cuts=run.manifest.cuts,
         )
         for run in build.runs
     ]
@@ -333,9 +333,6 @@ def publish(build: ReleaseBuild, manifest: ReleaseManifest, duplicates: Counts) 
 def _print_dry_run(build: ReleaseBuild, duplicates: Counts) -> None:
     """Prints what would be released."""
     _print_counts(build, duplicates)
-    for (split, stage), files in build.shards(build.in_runs - duplicates).items():
-        share = build.request.settings.split[split]
-        print(f"{split} stage {stage}: {share:.2%} of its pairs, about {files} files")
     print(f"signature: {build.runs[0].manifest.signature}")
     path = store.manifest_of(build.request.root, build.request.version)
     print(f"would publish {path}; dry run: nothing was written")

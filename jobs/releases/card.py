@@ -7,6 +7,7 @@ They are written from the release's manifest; only its data files are listed in 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -62,8 +63,14 @@ def card(manifest: ReleaseManifest) -> str:
         origins=[origin for origin in ORIGINS if origin in manifest.rows],
         outputs=[*OUTPUTS],
         counts=counts,
+        cut_apart=cut_apart([run.cuts for run in manifest.runs]),
         meaning_of=meaning_of,
     )
+
+
+def cut_apart(cuts: Sequence[Mapping[str, Sequence[float | None]]]) -> list[str]:
+    """Returns the origins of which two runs have different cut points. cuts: of each run."""
+    return [o for o in ORIGINS if len({tuple(run[o]) for run in cuts if o in run}) > 1]
 
 
 def _head(manifest: ReleaseManifest) -> DatasetCardData:

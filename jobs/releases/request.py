@@ -45,7 +45,7 @@ class ReleaseRequest(BaseModel):
     keep_columns: tuple[str, ...] = ()
     """further columns of the runs"""
     split: list[Annotated[float, Field(ge=0, le=1)]] = [1.0]
-    """shares of the sources, or of the groups if all runs have them; by default all is train"""
+    """shares of the groups, and of the sources of pairs without one; by default all is train"""
     seed: int = 13
     """seed of split and shuffle"""
     shards_mb: PositiveFloat = 128
@@ -67,10 +67,8 @@ class ReleaseRequest(BaseModel):
 
     @field_validator("runs", "stages", "keep_columns")
     @classmethod
-    def _no_repeats(cls, values: tuple) -> tuple:
-        if twice := [value for value in values if values.count(value) > 1]:
-            raise ValueError(f"{twice[0]} is given twice")
-        return values
+    def _once(cls, values: tuple) -> tuple:
+        return tuple(dict.fromkeys(values))
 
     @field_validator("split")
     @classmethod

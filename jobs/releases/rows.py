@@ -37,8 +37,9 @@ COLUMNS = StructType(
 )
 """Columns of a release; the columns kept from the runs follow."""
 
-LINEAGE = ("method", "model", "version", "parameters", "license")
-"""Text columns that say how a pair was made; a release copies them from the runs that have them."""
+TEXTS = (GROUP, "method", "model", "version", "parameters", "license")
+"""Text columns of a pair's group, and of how it was made; a release copies them from the runs that
+have them."""
 
 RUN = "run"
 """Column of a release that names the run of a pair."""
@@ -56,7 +57,7 @@ class SourceRun:
     rows: Counter[tuple[str, int]]
     """Pairs by origin and stage, in the chosen stages."""
     schema: StructType
-    """COLUMNS, the columns to keep, and those of GROUP and LINEAGE that the run has as text."""
+    """COLUMNS, the columns to keep, and those of TEXTS that the run has as text."""
 
     @property
     def bytes(self) -> float:
@@ -84,16 +85,13 @@ def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str])
         types = {field.name: field.type for field in pq.read_schema(opened)}
     for name in (*FEATURES, *OUTPUTS):
         if name not in types:
-            raise UserError(
-                f"{folder}: no column '{name}': run '{run_id}' was scored under "
-                f"{manifest.signature}; score its pairs again with this version"
-            )
+            fault = f"scored under {manifest.signature}; score its pairs again"
+            raise UserError(f"{folder}: no column '{name}': {fault}")
     extra = types.keys() - {*COLUMNS.names, RUN, "split", "subset"}
     if lacking := [name for name in keep if name not in extra]:
-        known = ", ".join(sorted(extra)) or "none"
-        fault = f"run '{run_id}' has no such further column; it has: {known}"
+        fault = f"run '{run_id}' has no such column; it has: {', '.join(sorted(extra)) or 'none'}"
         raise UserError(f"--keep-columns {lacking[0]}: {fault}")
-    texts = [n for n in (GROUP, *LINEAGE) if n not in keep and types.get(n) == pa.string()]
+    texts = [n for n in TEXTS if n not in keep and types.get(n) == pa.string()]
     kept = [StructField(name, from_arrow_type(types[name])) for name in (*keep, *texts)]
     return SourceRun(run_id, folder, manifest, digest, rows, StructType([*COLUMNS, *kept]))
 
@@ -108,8 +106,7 @@ def check_digests(spark: SparkSession, runs: Sequence[SourceRun]) -> None:
 
 def _refuse(folder: str, faults: list[str]) -> None:
     if faults:
-        more = f" (and {len(faults) - 1} more files)" if len(faults) > 1 else ""
-        fault = f"{storage.join(folder, faults[0])}{more}"
+        fault = storage.join(folder, faults[0])
         raise UserError(f"{fault}; nothing is released from a damaged run")
 
 
@@ -118,11 +115,9 @@ def check_alike(runs: Sequence[SourceRun], keep: Sequence[str]) -> None:
     first, some = runs[0], [run for run in runs if run.rows]
     for run in runs[1:]:
         if run.manifest.signature != first.manifest.signature:
-            raise UserError(
-                f"runs '{first.run_id}' and '{run.run_id}' have different metric signatures, so "
-                f"their scores are not comparable: {first.manifest.signature} and "
-                f"{run.manifest.signature}"
-            )
+            both = f"{first.manifest.signature} and {run.manifest.signature}"
+            names = f"runs '{first.run_id}' and '{run.run_id}'"
+            raise UserError(f"{names} have scores that do not compare, of two signatures: {both}")
     for name in keep:
         kinds = {run.schema[name].dataType.simpleString(): run.run_id for run in some}
         if len(kinds) > 1:
@@ -131,12 +126,11 @@ def check_alike(runs: Sequence[SourceRun], keep: Sequence[str]) -> None:
 
 
 def columns_of(runs: Sequence[SourceRun], keep: Sequence[str]) -> list[str]:
-    """Returns the columns of a release: COLUMNS, those to keep, the group if all runs have it, the
-    columns of LINEAGE that any run has, and RUN."""
-    held = [{*run.schema.names} for run in runs if run.rows]
-    group = [GROUP] if all(GROUP in names for names in held) and GROUP not in keep else []
-    lineage = [n for n in LINEAGE if n not in keep and any(n in names for names in held)]
-    return [*COLUMNS.names, *keep, *group, *lineage, RUN]
+    """Returns the columns of a release: COLUMNS, those to keep, those of TEXTS that any run has,
+    and RUN."""
+    held = {name for run in runs if run.rows for name in run.schema.names}
+    texts = [name for name in TEXTS if name in held and name not in keep]
+    return [*COLUMNS.names, *keep, *texts, RUN]
 
 
 def read_runs(spark: SparkSession, runs: Sequence[SourceRun], request: ReleaseRequest) -> DataFrame:
@@ -173,7 +167,7 @@ def drop_duplicates(rows: DataFrame, duplicates: DataFrame, count: int) -> DataF
 
 
 def split_column(shares: Sequence[float], seed: int, columns: Sequence[str]) -> Column:
-    """Returns the split of a row, by its group if the columns have it, else by its source."""
+    """Returns the split of a row, by its group if it has one, else by its source."""
     if len(shares) == 1:
         return F.lit(SPLITS[0])
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from gaixie.jobs.corpus.publish import now, read_runs
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import MANIFEST, ReleaseManifest, read_release
+from gaixie.udfs.storage.manifest import MANIFEST, ManifestError, ReleaseManifest, read_release
 
 STARTED = "started.json"
 """First file of a build folder, with its version and runs; deleted before the release is
@@ -56,18 +56,21 @@ def published_release(root: str, version: str) -> ReleaseManifest:
     try:
         return read_release(folder_of(root, version))
     except FileNotFoundError:
-        there = [name for name in versions(root) if storage.exists(manifest_of(root, name))]
-        known = ", ".join(there) or "none"
-        raise UserError(
-            f"{manifest_of(root, version)}: no release '{version}'; published: {known}"
-        ) from None
+        fault = f"no release '{version}'; --list names the published ones"
+        raise UserError(f"{manifest_of(root, version)}: {fault}") from None
 
 
-def published(root: str) -> list[ReleaseManifest]:
-    """Reads all manifests, oldest first. Raises ManifestError for one that cannot be read."""
-    there = [name for name in versions(root) if storage.exists(manifest_of(root, name))]
-    found = [read_release(folder_of(root, name)) for name in there]
-    return sorted(found, key=lambda manifest: manifest.created)
+def readable(root: str) -> tuple[list[ReleaseManifest], list[str]]:
+    """Reads all manifests, oldest first, and says what is wrong with those that cannot be read."""
+    found, faults = [], []
+    for name in versions(root):
+        try:
+            found.append(read_release(folder_of(root, name)))
+        except FileNotFoundError:
+            continue
+        except (OSError, ManifestError) as error:
+            faults.append(str(error))
+    return sorted(found, key=lambda manifest: manifest.created), faults
 
 
 def runs_in_use(root: str, unpublished: bool = True) -> set[str]:
@@ -75,7 +78,10 @@ def runs_in_use(root: str, unpublished: bool = True) -> set[str]:
 
     unpublished: whether to include the runs of releases in progress or killed.
     """
-    named = {run.run_id for manifest in published(root) for run in manifest.runs}
+    found, faults = readable(root)
+    if faults:
+        raise ManifestError(faults[0])
+    named = {run.run_id for manifest in found for run in manifest.runs}
     for folder in unpublished_builds(root) if unpublished else ():
         with suppress(FileNotFoundError):
             named |= {*storage.read_json(storage.join(folder, STARTED))["runs"]}

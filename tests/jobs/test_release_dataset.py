@@ -36,9 +36,9 @@ NOTE = "the authors agreed"
 GIVEN = ["--license", "CC-BY-4.0", "--license-note", NOTE]
 GIVEN += ["--split", *SHARES.values(), "--shards-mb", 0.02]
 FIRST = ["--runs", "a", "b", "--version", "1.0", *GIVEN, "--keep-columns", "n"]
-LINEAGE = ["n", "method", "version", "license", "run"]
-"""Further columns of release 1.0: n was asked for; only run a has method and license, and only run
-b a version that is text."""
+LINEAGE = ["n", "group", "method", "version", "license", "run"]
+"""Further columns of release 1.0: n was asked for; only run a has group, method and license, and
+only run b a version that is text."""
 COLUMNS = ["pair_id", "source", "paraphrase", *FEATURES, *OUTPUTS, "origin", "stage"]
 
 
@@ -92,7 +92,8 @@ def root(spark, grow, tmp_path_factory) -> Path:
             rows[name] = random.random(len(rows), np.float32)
         score = np.array([int(one[:8], 16) / 2**32 for one in ids], np.float32)
         rows["spscore"] = score
-        rows["stage"] = np.searchsorted([0.2, 0.4 if run_id == "a" else 0.5, 0.6], score)
+        cuts = [0.2, 0.4 if run_id == "a" else 0.5, 0.6]
+        rows["stage"] = np.searchsorted(cuts, score)
         if run_id == "a":
             own = {"group": (rows["n"] // 4).astype(str), "method": "versions"}
             rows = rows.assign(**own, version=1, license="CC-BY-2.0")  # a user's own version
@@ -103,7 +104,14 @@ def root(spark, grow, tmp_path_factory) -> Path:
             for key, part in rows.groupby(["origin", "stage"])
         }
         write_scored(root / "runs" / run_id, tables)
+        change(root, run_id, "cuts", {"parallel": cuts})
     return root
+
+
+def change(root: Path, run_id: str, key: str, value: object) -> None:
+    """Changes a key of a run's manifest."""
+    path = root / "runs" / run_id / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {key: value}))
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +150,7 @@ def test_rows_are_the_runs_rows_once(rows, scored, manifest):
     assert len(scored) - len(once) > 50
     assert (scored.groupby("pair_id")["stage"].nunique() > 1).any()  # the first run's stage wins
     columns = [*COLUMNS, *LINEAGE]
-    for name, run in {"method": "a", "license": "a", "version": "b"}.items():
+    for name, run in {"group": "a", "method": "a", "license": "a", "version": "b"}.items():
         once = once.assign(**{name: once[name].astype(object).where(once["run"] == run, None)})
     found = rows[columns].sort_values("pair_id", ignore_index=True)
     expected = once[columns].sort_values("pair_id", ignore_index=True)
@@ -179,17 +187,19 @@ def expected_splits(keys: pd.Series) -> list[str]:
     return [SPLITS[k] for k in splits_of(pa.array(keys), [*SHARES.values()], 13)]
 
 
-def test_no_source_is_on_two_sides(rows):
-    sources = rows["source"].map(normalise)
-    assert (rows["source"] != sources).any()
-    assert rows.groupby(sources)["origin"].nunique().max() > 1
-    assert rows.groupby(sources)["split"].nunique().max() == 1
-    assert rows["split"].tolist() == expected_splits(rows["source"])
+def test_no_group_is_on_two_sides(rows):
+    """A pair without a group counts by its source, however that is written."""
+    alone = rows[rows["group"].isna()]
+    sources = alone["source"].map(normalise)
+    assert alone.groupby(sources)["source"].nunique().max() > 1
+    assert alone.groupby(sources)["split"].nunique().max() == 1
+    assert rows.groupby("group")["source"].nunique().max() > 2
+    assert rows["split"].tolist() == expected_splits(rows["group"].fillna(rows["source"]))
 
 
 @pytest.fixture(scope="module")
 def second(root, released) -> Path:
-    """Makes release 1.1 of the run whose pairs have a column group; here a group has four sources.
+    """Makes release 1.1 of a run alone.
 
     The store does not confirm its manifest. Its files must stay, since the manifest may exist.
     """
@@ -206,16 +216,13 @@ def second(root, released) -> Path:
     return build_of(root, "1.1")
 
 
-def test_no_group_is_on_two_sides(root, second, scored):
+def test_a_release_of_one_run(root, second, scored):
     rows = read_rows([*second.rglob("*.parquet")])
-    assert rows.groupby("group")["source"].nunique().max() > 2
-    assert rows.groupby("group")["split"].nunique().max() == 1
-    assert rows["split"].tolist() == expected_splits(rows["group"])
     assert {*rows["stage"]} == {0, 3}
     expected = scored[(scored["run"] == "a") & (scored["stage"] == 3)]
     assert {*rows[rows["stage"] == 3]["pair_id"]} == {*expected["pair_id"]}
     text = (second / "README.md").read_text("utf-8")
-    assert "no group is in two splits" in text
+    assert "cut at different scores" not in text
     assert yaml.safe_load(text.split("---\n")[1])["license_name"] == "our-own-licence"
 
 
@@ -251,6 +258,8 @@ def test_card(root, released, manifest):
     assert (head["license"], head["language"]) == ("cc-by-4.0", ["zh"])
     assert datasets.load.DatasetCard(text).data.license == "cc-by-4.0"
     assert manifest["signature"] in text
+    assert "no group is in two splits" in text
+    assert "| b | parallel | 0.200 / 0.500 / 0.600 |" in text
     assert manifest["input_licenses"] == ["CC-BY-2.0"]
     licence = text.split("## Licence")[1]
     assert "CC-BY-2.0" in licence
@@ -321,12 +330,8 @@ def test_dry_run(root, manifest, capsys):
     lines = capsys.readouterr().out.splitlines()
     total = next(line.split() for line in lines if line.startswith("total"))
     assert int(total[-1]) == sum(rows["released"] for rows in manifest["rows"].values())
+    assert release(root, "--unreleased", "--version", "2.0", *GIVEN) == 0  # all runs are released
     assert sorted((root / "releases").rglob("*")) == before
-
-
-def test_all_runs_are_released(root, released):
-    assert release(root, "--unreleased", "--version", "2.0", *GIVEN) == 0
-    assert not (root / "releases/2.0").exists()
 
 
 BAD = [
@@ -383,12 +388,19 @@ def test_a_run_whose_files_changed_is_used_for_nothing(copy, spoil, monkeypatch,
     assert not [*copy.rglob("releases/1.0/*")]
 
 
+def test_licences_are_compared_before_spark_starts(copy, monkeypatch):
+    for run_id, license in (("a", "CC-BY-2.0"), ("b", "ODbL")):
+        change(copy, run_id, "settings", {"inputs": [{"license": license}, {}]})
+    monkeypatch.setattr(build, "start_session", None)
+    given = ["--runs", "a", "b", "--version", "1.0", "--license", "MIT"]
+    assert "declare 'CC-BY-2.0', 'ODbL'" in refused(copy, *given)
+
+
 def test_accounts_that_do_not_close(copy):
     """If a run lost rows after it was published, there must be no release and nothing left."""
-    path = copy / "runs/a/manifest.json"
-    manifest = json.loads(path.read_text("utf-8"))
-    manifest["stages"]["llm"]["2"] += 1
-    path.write_text(json.dumps(manifest))
+    stages = json.loads((copy / "runs/a/manifest.json").read_text("utf-8"))["stages"]
+    stages["llm"]["2"] += 1
+    change(copy, "a", "stages", stages)
     with pytest.raises(RuntimeError, match=r"^llm, stage 2: [^\n]* nothing was published$"):
         release(copy, *ALONE)
     assert [*(copy / "releases" / "1.0").iterdir()] == []

@@ -33,7 +33,7 @@ RELEASE = {key: RUN[key] for key in ("created", "gaixie", "spark", "signature")}
     "runs": [],
     "files": [],
 }
-RELEASE["settings"] |= {"shards": None, "keep_columns": []}
+RELEASE["settings"]["keep_columns"] = []
 RELEASE |= {key: {} for key in ("columns", "rows", "counts", "quantiles", "judgements")}
 
 

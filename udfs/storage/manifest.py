@@ -34,9 +34,7 @@ class ManifestError(ValueError):
 def check_run_id(run_id: str) -> str:
     """Returns the id. Raises ValueError if it could name anything but a folder below runs/."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", run_id):
-        raise ValueError(
-            f"{run_id}: a run id has letters, digits and . _ -, and begins with a letter or digit"
-        )
+        raise ValueError(f"{run_id}: expected letters, digits and . _ -, first a letter or digit")
     return run_id
 
 
@@ -193,8 +191,6 @@ class ReleaseSettings(_Part):
     """Share of the sources by split."""
     seed: int
     shards_mb: int | float
-    shards: int | None = None
-    """Files of each split and stage, in releases of an earlier Gaixie."""
     keep_columns: list[str]
 
 
@@ -206,6 +202,8 @@ class SourceRunEntry(_Part):
     manifest_sha256: str
     rows: int
     """Rows in the released stages, duplicates included."""
+    cuts: dict[str, list[float | None]] = {}
+    """Scores at which its stages begin, by origin; empty in releases of an earlier Gaixie."""
 
 
 class ReleaseRows(_Part):
@@ -320,10 +318,8 @@ def _values(uri: str) -> Any:
 def _validated(uri: str, values: Any, model: type[M]) -> M:
     stated = values.get("format_version", 1) if isinstance(values, dict) else 1
     if isinstance(stated, int) and stated > FORMAT_VERSION:
-        raise ManifestError(
-            f"{uri}: its format_version is {stated}, but this Gaixie reads up to "
-            f"{FORMAT_VERSION}; use a newer Gaixie"
-        )
+        fault = f"this Gaixie reads up to {FORMAT_VERSION}; use a newer Gaixie"
+        raise ManifestError(f"{uri}: its format_version is {stated}, but {fault}")
     try:
         return model.model_validate(values)
     except ValidationError as error:

@@ -32,8 +32,8 @@ def test_a_manifest_is_read_as_it_was_written(tmp_path):
 @pytest.mark.parametrize(
     "changes",
     [
-        *[{"format_version": 3}, {"format_version": "2"}, {"rows": []}],
-        {"rows": {"llm": {}}},
+        *[{"format_version": 3}, {"format_version": "2"}, {"rows": []}, {"rows": {"llm": {}}}],
+        *[{"run_id": "../d"}, {"files": {"scored": [{"path": "../d", "bytes": 1}]}}],
     ],
 )
 def test_what_cannot_be_read_is_one_line(tmp_path, changes):

@@ -10,7 +10,8 @@ from gaixie.jobs.cli import COMMANDS
 from gaixie.udfs.spscore import VERSION
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "infra/README.md"))]
+PAGES += sorted((ROOT / "docs").glob("*.md"))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 
 
@@ -26,6 +27,10 @@ def commands() -> list[tuple[str, list[str]]]:
     """Returns (script, arguments) of each shell line that starts one of our scripts."""
     known = []
     shell = "".join(block for page in PAGES for block in blocks(page, "sh"))
+    inline = r"`((?:gaixie [a-z]|python [jrst]\w+/)[^`]+)`"
+    for page in PAGES:
+        found = re.findall(inline, FENCE.sub("", page.read_text(encoding="utf-8")))
+        shell += "".join(f"{' '.join(command.split())}\n" for command in found)
     for line in shell.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         if words[:1] == ["gaixie"]:

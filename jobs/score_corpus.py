@@ -39,11 +39,11 @@ from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import MANIFEST
 from gaixie.udfs.storage.settings import add_config, add_options, first_fault
 
-INTERRUPTED = "the run can be resumed with --resume"
+INTERRUPTED = "--resume continues after the last finished unit, if there is one"
 READ = ("origin", "origin_column", "source_column", "paraphrase_column", "license", "format")
 """Settings of an input that are command-line options."""
-WRITE = ("output", "run_id", "target_file_mb")
-HOW = ("tier", "model", "segmenter", "min_characters", "max_characters", "unit_mb")
+WRITE = ("output", "run_id", "target_file_mb", "max_quarantined")
+HOW = ("tier", "model", "segmenter", "min_characters", "max_characters", "unit_mb", "cuts_of")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -32,7 +32,7 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 NO_HEADER = "; if no header line is there, --set csv.columns=[source,paraphrase] names the columns"
 LONGEST_NAME = 30
 """Characters of a column's name; a longer one is rather a sentence."""
-GIVE_ENCODING = "it is not UTF-8: give its encoding"
+GIVE_ENCODING = "it is not UTF-8: give csv.encoding of this input, such as --encoding"
 
 SMALL_BYTES = 10_000_000
 """Input of less is scanned in this process (about 100,000 pairs)."""
@@ -199,7 +199,8 @@ def choose_files(settings: Input, files: list[File]) -> tuple[str, list[File]]:
         raise UserError(f"{name}: its name ends in no known format ({known}): give --format")
     if len(kinds) > 1:
         counts = ", ".join(f"{len(by_kind[kind])} {kind}" for kind in kinds)
-        raise UserError(f"{settings.path}: files of several formats ({counts}): give --format")
+        fault = f"files of several formats ({counts}): give its format (--format), or a pattern"
+        raise UserError(f"{settings.path}: {fault} such as *.{kinds[0]}")
     return "tsv" if kinds == ["txt"] else str(kinds[0]), by_kind[kinds[0]]
 
 
@@ -226,10 +227,8 @@ def check_apart(output: str, inputs: Iterable[str]) -> None:
     root = _resolved(output)
     for path in inputs:
         if _lies_in(root, path):
-            raise UserError(
-                f"output {output} lies in the input {path}: the next run would read what this one "
-                "writes; choose an output outside the input"
-            )
+            fault = "the next run would read what this one writes; choose an output outside it"
+            raise UserError(f"output {output} lies in the input {path}: {fault}")
         for name in ("runs", "releases"):
             if _lies_in(f"{root}/{name}", path):
                 raise UserError(f"input {path} holds {output}/{name}, where jobs write")
@@ -332,15 +331,17 @@ def recognised(settings: Input, names: list[str], path: str) -> Input:
             there = ", ".join(names) or "none"
             if any(name.isdecimal() or len(name) > LONGEST_NAME for name in names):
                 options = dict.fromkeys(options, NO_HEADER)
-            hint = f"; {GIVE_ENCODING}" if UNDECODABLE in there else options.get(wanted, "")
+            hint = f"; {GIVE_ENCODING} gb18030" if UNDECODABLE in there else options.get(wanted, "")
+            if there.startswith("锘"):  # UTF-8's mark, read as GB18030
+                hint = f"; it is UTF-8, not {settings.csv.encoding}: leave out csv.encoding"
             there = there if there.isprintable() else "what looks like UTF-16, or a binary file"
             raise UserError(f"{path}: no column '{wanted}', it has: {there}{hint}")
     lower = [name.lower() for name in names]
     if settings.license and LICENSE in lower:
-        raise UserError(
-            f"{path}: has a column '{LICENSE}', but the settings state the licence "
-            f"{settings.license!r} for all its pairs; remove one of the two"
+        fault = (
+            f"but the settings say {settings.license!r} for all its pairs; remove one of the two"
         )
+        raise UserError(f"{path}: has a column '{LICENSE}', {fault}")
     if twice := [name for name in names if lower.count(name.lower()) > 1]:
         raise UserError(f"{path}: columns '{twice[0]}' and '{twice[1]}' have one name: rename one")
     return settings

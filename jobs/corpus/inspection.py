@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -29,6 +28,7 @@ from gaixie.jobs.corpus.files import (
 from gaixie.jobs.corpus.input import Input
 from gaixie.jobs.corpus.parquet import read_table
 from gaixie.jobs.corpus.reading import (
+    INPUT_FILE,
     InputFiles,
     column,
     numbers,
@@ -44,17 +44,11 @@ from gaixie.udfs.spscore.stages import ORIGINS
 from gaixie.udfs.storage import tables
 from gaixie.udfs.storage.records import likely_encoding
 from gaixie.udfs.storage.storage import File
-from gaixie.udfs.storage.tables import (
-    MALFORMED_LINE,
-    Scan,
-    TableError,
-    opened,
-    read_footer,
-)
+from gaixie.udfs.storage.tables import MALFORMED_LINE, Scan, TableError, opened, read_footer
 
 RESERVED = (
     *("pair_id", "source", "paraphrase", "origin", "reason", "stage"),
-    *(*FEATURES, *OUTPUTS, MALFORMED_LINE, "row_key", "fit", "_scored", "_unit"),
+    *(*FEATURES, *OUTPUTS, MALFORMED_LINE, INPUT_FILE, "row_key", "fit", "_scored", "_unit"),
 )
 """Columns that the job writes itself; compared without case."""
 
@@ -109,13 +103,12 @@ def _inspect(spark: SparkSession, found: FoundFiles) -> InputFiles:
     _check_types(source, path)
     if origin and found.kind == "parquet" and not is_named:
         unknown = rows_of(spark, source, source.files).select(
-            (F.lit("") if source.in_python else F.input_file_name()).alias("path"),
-            column(origin).cast("string").alias("origin"),
+            column(INPUT_FILE).alias("path"), column(origin).cast("string").alias("origin")
         )
         unknown = unknown.where(F.col("origin").isNull() | ~F.col("origin").isin(*ORIGINS))
         [[first]] = unknown.agg(F.min(F.struct("path", "origin"))).collect()
         if first is not None:
-            _check_origin(shown(unquote(first.path)) or settings.path, origin, first.origin)
+            _check_origin(shown(first.path), origin, first.origin)
     return source
 
 
@@ -159,8 +152,6 @@ def _with_footers(spark: SparkSession, source: InputFiles) -> InputFiles:
             raise reader_fault([*uris, source.settings.path][0], str(error)) from None
     path, first = source.settings.path, shown(source.files[0].uri)
     expected = {own.name: own.type for own in footers[0].schema}
-    for name, kind in expected.items():
-        _check_fields(kind, f"{first}: column '{name}'")
     for file, footer in zip(source.files, footers, strict=True):
         if others := expected.keys() ^ {*footer.schema.names}:
             fault = f"column '{min(others)}' is not in every file of {path}"
@@ -191,16 +182,6 @@ def _with_footers(spark: SparkSession, source: InputFiles) -> InputFiles:
         rows={uri: footer.rows for uri, footer in by_uri.items()},
         in_python=in_python,
     )
-
-
-def _check_fields(kind: pa.DataType, where: str) -> None:
-    """Raises UserError if two fields in a column differ only in case, which Spark cannot hold."""
-    fields = [kind.field(number) for number in range(kind.num_fields)]
-    lower = [field.name.lower() for field in fields]
-    if pa.types.is_struct(kind) and len({*lower}) < len(lower):
-        raise UserError(f"{where}: fields {', '.join(kind.names)} differ only in case: rename one")
-    for field in fields:
-        _check_fields(field.type, where)
 
 
 def _java_can_name(spark: SparkSession, uri: str) -> bool:
@@ -237,10 +218,14 @@ def _with_scans(spark: SparkSession, source: InputFiles, origin: str | None) -> 
             raise UserError(f"{shown(file.uri)}: {fault} of {source.settings.path}")
         names |= own
     if not any(part.objects for parts in scans.values() for part in parts):
-        what = "rows"
+        what, rows = "no rows", sum(part.rows for parts in scans.values() for part in parts)
         if source.kind == "jsonl":
-            what = "JSON object found, expected one a line (jq -c .[] makes lines of a JSON array)"
-        raise UserError(f"{shown(source.files[0].uri)}: no {what}")
+            what = "no JSON object, expected one a line (jq -c .[] makes lines of a JSON array)"
+        elif rows:
+            what = (
+                f"all {rows:,} rows are malformed: none has the {len(names)} fields of the header"
+            )
+        raise UserError(f"{shown(source.files[0].uri)}: {what}")
     for file, parts in scans.items():
         unknown = next((part.unknown for part in parts if part.unknown), None)
         if unknown and origin in names:
@@ -259,7 +244,7 @@ def _check_scans(file: File, parts: list[Scan]) -> None:
         with opened(file.uri) as data:
             likely = likely_encoding(data.peek())
         likely = "gb18030" if likely in (None, "utf-8") else likely
-        raise UserError(f"{shown(file.uri)}: {GIVE_ENCODING}, such as --encoding {likely}")
+        raise UserError(f"{shown(file.uri)}: {GIVE_ENCODING} {likely}")
 
 
 def _scans(

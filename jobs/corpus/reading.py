@@ -34,6 +34,9 @@ from gaixie.udfs.text.validate import MALFORMED
 NO_ORIGIN = "unknown"
 """Origin of a malformed line in an input whose origins are in a column."""
 
+INPUT_FILE = "input_file"
+"""Column that holds the URI of a row's file, as a manifest lists it."""
+
 SCORED = ("pair_id", *FEATURES, *OUTPUTS, "stage")
 """Columns of a run's scored pairs. They are left out if such pairs are read again."""
 
@@ -103,7 +106,8 @@ def column(name: str) -> Column:
 def read_files(
     spark: SparkSession, source: InputFiles, files: list[File], span: Span | None = None
 ) -> DataFrame:
-    """Reads some files of an input: source, paraphrase, origin, malformed_line, extra columns.
+    """Reads some files of an input: source, paraphrase, origin, MALFORMED_LINE, INPUT_FILE, extra
+    columns.
 
     All columns are strings except extra columns and columns of lists, which keep their types.
     span: of a single file, what begins there.
@@ -122,6 +126,7 @@ def read_files(
         column(settings.paraphrase_column).cast(text).alias("paraphrase"),
         origin.cast("string").alias("origin"),
         malformed.cast("string").alias(MALFORMED_LINE),
+        INPUT_FILE,
         *[column(own).alias(name) for own, name in source.extra_names.items()],
         *([F.lit(settings.license).alias(LICENSE)] if settings.license else []),
     )
@@ -130,31 +135,36 @@ def read_files(
 def rows_of(
     spark: SparkSession, source: InputFiles, files: list[File], span: Span | None = None
 ) -> DataFrame:
-    """Reads some files of an input, or a span of one: the columns of its schema, and
-    MALFORMED_LINE."""
+    """Reads some files of an input, or a span of one: the columns of its schema, MALFORMED_LINE,
+    and INPUT_FILE."""
     if source.kind == "parquet" and not (source.in_python or span):
         reader = spark.read.options(**CHECKED).schema(source.schema)
         read = reader.parquet(*[spark_uri(file.uri) for file in files])
-        return read.withColumn(MALFORMED_LINE, F.lit(None))
+        name = read.metadataColumn("_metadata").getField("file_path")
+        name = F.url_decode(F.replace(name, F.lit("+"), F.lit("%2B")))  # it is percent-encoded
+        name = F.replace(name, F.lit("file:///"), F.lit("file:/"))
+        return read.withColumns({MALFORMED_LINE: F.lit(None), INPUT_FILE: name})
     form, folders, texts = source.form, source.folder_names, source.settings.plain_columns
     names = [name for name in source.schema.names if name not in folders]
     groups = parts_of(files, source.pieces, source.piece_length)
     if span:
         parts = [part for group in groups for part in group if span[0] <= part.start < span[1]]
         groups = [[part] for part in parts]
-    folders = {file.uri: folder_columns(file.uri, source.settings.path) for file in files}
-    order = [*source.schema.names, MALFORMED_LINE]
+    path = source.settings.path
+    constants = {f.uri: folder_columns(f.uri, path) | {INPUT_FILE: f.uri} for f in files}
+    order = [*source.schema.names, MALFORMED_LINE, INPUT_FILE]
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number in numbers(batches):
             for part in groups[number]:
                 for batch in tables.read(part, names, form, texts):
-                    for name in folders:
-                        constant = pa.array([folders[part.uri][name]] * len(batch), pa.string())
+                    for name, value in constants[part.uri].items():
+                        constant = pa.array([value] * len(batch), pa.string())
                         batch = batch.append_column(name, constant)
                     yield batch.select(order)
 
-    schema = StructType([*source.schema, StructField(MALFORMED_LINE, StringType())])
+    added = [StructField(name, StringType()) for name in (MALFORMED_LINE, INPUT_FILE)]
+    schema = StructType([*source.schema, *added])
     return tasks(spark, len(groups)).mapInArrow(work, schema)
 
 

@@ -22,7 +22,7 @@ from gaixie.jobs.corpus.input import Input
 from gaixie.jobs.corpus.inspection import inspect_inputs
 from gaixie.jobs.corpus.markers import WORK, Markers
 from gaixie.jobs.corpus.progress import progress
-from gaixie.jobs.corpus.publish import RunLock, read_runs
+from gaixie.jobs.corpus.publish import CLEANED, RunLock, read_runs
 from gaixie.jobs.corpus.reading import read_files
 from gaixie.jobs.corpus.session import set_shuffle_partitions
 from gaixie.jobs.scoring.report import (
@@ -33,7 +33,7 @@ from gaixie.jobs.scoring.report import (
     report_page,
     warnings_of,
 )
-from gaixie.jobs.scoring.settings import ScoreSettings
+from gaixie.jobs.scoring.settings import Cuts, ScoreSettings
 from gaixie.jobs.scoring.sorting import (
     Cells,
     count_cells,
@@ -44,12 +44,12 @@ from gaixie.jobs.scoring.sorting import (
     write_scored,
 )
 from gaixie.jobs.scoring.units import Job, score_units, scored_rows, scorer_of
-from gaixie.udfs.command_line import as_user_error, say
+from gaixie.udfs.command_line import UserError, as_user_error, say
 from gaixie.udfs.reports import number, print_table
 from gaixie.udfs.spscore import JUDGEMENTS, OUTPUTS, SPScore
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.local_copy import local_copy
-from gaixie.udfs.storage.manifest import MANIFEST, RunManifest
+from gaixie.udfs.storage.manifest import MANIFEST, RunManifest, read_run
 from gaixie.udfs.storage.storage import File
 from gaixie.udfs.text.segmenters import load_segmenter
 
@@ -76,6 +76,8 @@ def score_corpus(
     killed run. Raises UserError for a mistake of the user's.
     """
     metric, signature = load_metric(settings)
+    if settings.cuts_of:
+        settings.cuts |= cuts_of(settings.cuts_of, settings, signature)
     spark = wait()
     earlier: list[RunManifest] = []
     if settings.new_only:
@@ -99,13 +101,29 @@ def load_metric(settings: ScoreSettings) -> tuple[SPScore, str]:
     with as_user_error(), local_copy(None, settings.model) as (_, folder):
         metric = SPScore.load(folder or settings.tier)
         if settings.tier not in (None, metric.tier):
-            raise ValueError(
-                f"{settings.model}: a model of tier {metric.tier}, not {settings.tier}; "
-                "give only one of model and tier"
-            )
+            fault = f"of tier {metric.tier}, not {settings.tier}; give only one of model and tier"
+            raise ValueError(f"{settings.model}: a model {fault}")
         if metric.tier == "full":
             metric.read_from = settings.read_from
         return metric, metric.signature(load_segmenter(settings.segmenter))
+
+
+def cuts_of(folder: str, settings: ScoreSettings, signature: str) -> dict[str, Cuts]:
+    """Returns the cut points of an earlier run, whose data may be deleted.
+
+    Raises UserError if it has another signature, or no cut points of an origin of the inputs.
+    """
+    name = CLEANED if storage.exists(storage.join(folder, CLEANED)) else MANIFEST
+    with as_user_error():
+        run = read_run(folder, name)
+        whole = {origin: points for origin, points in run.cuts.items() if None not in points}
+        cuts = {o: Cuts(scores=of, min_meaning=run.min_meaning[o]) for o, of in whole.items()}
+    if run.signature != signature:
+        raise UserError(f"--cuts-of {folder}: scored by {run.signature}, not {signature}")
+    for origin in {source.origin for source in settings.inputs} - {None, *cuts}:
+        if not settings.cuts[str(origin)].scores:
+            raise UserError(f"{folder}: no cut points of {origin}; give cuts.{origin}.scores")
+    return cuts
 
 
 def score_inputs(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
@@ -143,6 +161,9 @@ def score_inputs(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
         examples = pick_examples(job, manifest.stages)
     manifest = manifest.model_copy(update={"seconds": seconds})
     storage.write(job.path(REPORT), report_page(manifest, job.folder, examples))
+    if (total := manifest.total).quarantined > job.settings.max_quarantined * total.read:
+        fault = f"{total.quarantined:,} of {total.read:,} rows are in quarantine"
+        raise UserError(f"{fault}; nothing was published; see {job.path(REPORT)}")
     job.check_lock()
     Markers(job.path(WORK)).clear()
     job.check_lock()

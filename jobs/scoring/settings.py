@@ -68,6 +68,10 @@ class ScoreSettings(Strict):
     segmenter: str = Field("jieba", pattern=r"^(jieba|ltp:.+)$")
     """jieba | ltp:NAME_OR_FOLDER"""
     cuts: dict[Origin, Cuts] = Field(default_factory=dict)
+    cuts_of: Uri | None = Field(None, title="RUN_FOLDER")
+    """folder of a published run whose cut points are kept, so that stages mean the same"""
+    max_quarantined: float = Field(1.0, ge=0, le=1)
+    """share of rows in quarantine above which nothing is published"""
     target_file_mb: float = Field(128, gt=0)
     """size of output files"""
     unit_mb: float | None = Field(None, gt=0, le=1e6)

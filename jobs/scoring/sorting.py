@@ -23,7 +23,7 @@ from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
 from gaixie.jobs.corpus.parquet import escape_undecodable, write_partitioned, write_unshuffled
 from gaixie.jobs.corpus.progress import progress
-from gaixie.jobs.corpus.reading import column as column_of
+from gaixie.jobs.corpus.reading import INPUT_FILE, column
 from gaixie.jobs.corpus.session import cores
 from gaixie.jobs.scoring.settings import Cuts
 from gaixie.jobs.scoring.units import Job, ScoredUnits
@@ -84,10 +84,10 @@ def _tie(extra: Iterable[StructField]) -> Column:
     """Returns a hash of the extra columns, which decides between rows of one pair."""
     parts = []
     for field in sorted(extra, key=lambda field: field.name):
-        column = column_of(field.name)
+        value = column(field.name)
         if isinstance(field.dataType, ArrayType | MapType | StructType):
-            column = F.to_json(column)  # maps cannot be hashed
-        parts += [column.isNull(), column]  # a hash skips nulls
+            value = F.to_json(value)  # maps cannot be hashed
+        parts += [value.isNull(), value]  # a hash skips nulls
     return F.xxhash64(*parts) if parts else F.lit(0)
 
 
@@ -165,7 +165,7 @@ def write_scored(
     """Writes the distinct pairs, one folder for each origin and stage; returns their schema."""
     number = stage("spscore", "origin", "meaning", cut_points.cuts, cut_points.min_meaning)
     pairs = pairs.withColumn("stage", number)
-    extra = [column_of(name) for name in job.extra_columns]
+    extra = [column(name) for name in job.extra_columns]
     pairs = pairs.select(*SCORED_COLUMNS, *extra, "origin", "stage")
     if counts := cut_points.counts():
         job.check_lock()
@@ -185,8 +185,10 @@ def write_quarantine(job: Job, units: ScoredUnits) -> StructType:
     rows = units.rows(fit=False)
     if ("undecodable",) in counts:
         rows = escape_undecodable(rows, ("source", "paraphrase", MALFORMED_LINE))
-    extra = [column_of(name) for name in job.extra_columns]
-    rows = rows.select("source", "paraphrase", *extra, MALFORMED_LINE, "origin", "reason")
+    extra = [column(name) for name in job.extra_columns]
+    rows = rows.select(
+        "source", "paraphrase", *extra, MALFORMED_LINE, INPUT_FILE, "origin", "reason"
+    )
     if counts:
         job.check_lock()
         files, path = _files(job, units, counts), job.path("quarantine")

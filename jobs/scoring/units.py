@@ -25,6 +25,7 @@ from gaixie.jobs.corpus.markers import WORK, Markers
 from gaixie.jobs.corpus.parquet import data_files, read_table, write_table
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.reading import (
+    INPUT_FILE,
     NO_ORIGIN,
     InputFiles,
     Span,
@@ -133,7 +134,7 @@ def divide(inputs: list[InputFiles], unit_mb: float) -> list[Unit]:
     return units
 
 
-TEXTS = ("source", "paraphrase", "origin", MALFORMED_LINE)
+TEXTS = ("source", "paraphrase", "origin", MALFORMED_LINE, INPUT_FILE)
 
 ROWS = StructType([*SCORED_FIELDS, *(StructField(name, StringType()) for name in TEXTS)])
 ROWS = ROWS.add("row_key", "long").add("fit", "boolean")

@@ -83,10 +83,15 @@ def test_malformed_lines_are_kept(score, tmp_path):
         rows = [row if isinstance(row, bytes) else row.encode() for row in of_file]
         (tmp_path / f"in.{kind}").write_bytes(b"\n".join(rows))
     inputs = [{"path": f"{tmp_path}/in.{f}", "origin_column": "kind"} for f in lines]
-    run = score(tmp_path / "out", "--set", f"inputs={json.dumps(inputs)}")
+    given = (tmp_path / "out", "--set", f"inputs={json.dumps(inputs)}")
+    run = score(*given, "--max-quarantined", 0.5)
+    assert run.code == 2
+    assert "rows are in quarantine; nothing was published; see" in run.stderr
+    run = score(*given, "--resume")
     assert run.code == 0, run.stderr
     malformed = run.quarantine.query("reason == 'malformed'")
     assert sorted(malformed["malformed_line"]) == sorted(chain(*lines.values()))
+    assert {*malformed["input_file"]} == {f"file:{tmp_path}/in.{kind}" for kind in lines}
     undecodable = run.quarantine.query("reason == 'undecodable'")
     assert set(undecodable["origin"]) == {"llm", "human"}
     assert not undecodable["malformed_line"].notna().any()
@@ -116,9 +121,7 @@ REFUSED = {
     "--input {1} --origin llm --tier paper": "a model of tier core, not paper",
     "--set min_characters=2000": "min_characters",
     "--set cuts.llm.scores=[0.5,0.4,0.6]": "cuts",
-    '--set inputs=[{{"path":"a","origin":"gpt"}}]': "inputs",
     '--set inputs=[{{"path":"a","origin":"llm","origin_column":"b"}}]': "inputs",
-    "--set unit_mb=-1": "unit_mb",
     "--set nonsense=1": "nonsense",
 }
 """For each command line, what its error names."""

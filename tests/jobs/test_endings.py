@@ -10,6 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from servers import wait_for
 
+from gaixie.jobs import score_corpus
+
 PATIENCE = 120
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -48,7 +50,7 @@ def test_terminated_while_java_starts(process):
     wait_for(lambda: java_of(process), "Java", process)
     os.killpg(process.pid, signal.SIGTERM)
     _, error = process.communicate(timeout=PATIENCE)
-    line = "score_corpus: terminated; the run can be resumed with --resume\n"
+    line = f"score_corpus: terminated; {score_corpus.INTERRUPTED}\n"
     assert (process.returncode, error) == (143, line)
     wait_for(lambda: not alive(process.pid), "the end of all processes")
 
@@ -64,7 +66,7 @@ def test_java_is_killed(process):
     lines = error.splitlines()
     assert len(lines) < 10
     assert lines[-1].startswith("score_corpus: error: Java has ended (")
-    assert "; the run can be resumed with --resume; the full traceback is in " in lines[-1]
+    assert f"; {score_corpus.INTERRUPTED}; the full traceback is in " in lines[-1]
     log = Path(lines[-1].rpartition(" ")[2])
     assert "Traceback" in log.read_text()
     log.unlink()

@@ -70,8 +70,8 @@ def test_folders_and_columns(run):
     texts = {"pair_id", "source", "paraphrase", *extra}
     assert {schema.field(name).type for name in texts} == {pa.string()}
     assert {pq.read_schema(path) for path in run.files("scored")} == {schema}
-    quarantine = pq.read_schema(run.files("quarantine")[0])
-    assert quarantine.names == ["source", "paraphrase", *extra, "malformed_line", "origin"]
+    quarantine, lines = pq.read_schema(run.files("quarantine")[0]), ("malformed_line", "input_file")
+    assert quarantine.names == ["source", "paraphrase", *extra, *lines, "origin"]
 
 
 def test_rows_are_the_inputs_rows(run, examples):

@@ -53,7 +53,8 @@ def load_settings(
     try:
         values = yaml.safe_load(storage.read_bytes(str(path))) or {}
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+        fault = " ".join(str(error).replace('in "<byte string>",', "at").split())
+        raise ValueError(f"{path}: not YAML: {fault}") from None
     if not isinstance(values, dict):
         raise ValueError(f"{path}: expected a mapping of settings")
     if sections:
@@ -66,11 +67,8 @@ def load_settings(
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        culprit = _culprit(first["loc"], given, assignments) or path
-        fault, key = first_fault(error), ".".join(map(str, first["loc"]))
-        hint = f"; {key}.NAME=VALUE sets one of its settings" * (first["type"] == "model_type")
-        raise ValueError(f"{culprit}: {fault}{hint}") from None
+        culprit = _culprit(error.errors()[0]["loc"], given, assignments) or path
+        raise ValueError(f"{culprit}: {first_fault(error)}") from None
 
 
 def _culprit(

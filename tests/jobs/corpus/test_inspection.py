@@ -60,9 +60,10 @@ def test_odd_files_are_read(spark, tmp_path, name):
     files, count, extra = READ[name]
     for path, content in files.items():
         put(tmp_path / path, content)
-    expected = {"source": A, "paraphrase": B, "origin": "llm", "malformed_line": None} | extra
-    assert rows_of(spark, tmp_path) == [expected] * count
     source = inspected(spark, tmp_path)
+    expected = {"source": A, "paraphrase": B, "origin": "llm", "malformed_line": None} | extra
+    expected["input_file"] = source.files[0].uri
+    assert rows_of(spark, tmp_path) == [expected] * count
     assert len(source.files) + len(source.left_out) == len(files)
 
 
@@ -112,8 +113,7 @@ def test_records_of_a_large_file_are_read_once(spark, tmp_path, monkeypatch):
         assert sorted(row.source for row in read) == sorted(texts)
 
 
-LLM, KIND = {"origin": "llm"}, {"origin_column": "kind"}
-NESTED = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["Id", "id"])
+LLM, KIND, GB = {"origin": "llm"}, {"origin_column": "kind"}, {"encoding": "gb18030"}
 REFUSED = [
     ("a.parquet", {"source": [A], "x": [B]}, LLM, "paraphrase"),
     ("a.tsv", f"{A}\t{B}\t0\n", LLM, "csv.columns"),
@@ -123,7 +123,6 @@ REFUSED = [
     ("a.parquet", ONE | {"fit": ["x"]}, LLM, "fit"),
     ("a.parquet", ONE | {"kind": ["gpt"]}, KIND, "gpt"),
     ("a.parquet", ONE | {"kind": [None]}, KIND, "kind"),
-    ("a.parquet", ONE | {"meta": pa.ListArray.from_arrays([0, 1], NESTED)}, LLM, "meta"),
     ("a.parquet", ONE | {"License": ["MIT"]}, LLM | {"license": "CC0-1.0"}, "license"),
     ("a.parquet", pa.table(ONE).slice(1).to_pydict(), LLM, ""),
     ("a.parquet", "source,paraphrase", LLM, ""),
@@ -132,6 +131,8 @@ REFUSED = [
     ("b.csv", b"PK\3\4\0\x1b[31m\0" * 20, LLM, ""),
     ("b.csv", f"source,paraphrase\n{A},{B}\n".encode("gb18030"), LLM, "--encoding gb18030"),
     ("b.csv", "source,paraphrase\n", LLM, ""),
+    ("b.csv", f"source,paraphrase\n{A},{B},{B}\n{A}\n", LLM, "all 2 rows are malformed"),
+    ("b.csv", f"\ufeffsource,paraphrase\n{A},{B}\n", LLM | {"csv": GB}, "it is UTF-8"),
     ("c.jsonl", json.dumps({"source": A, "words": B}), KIND, "paraphrase"),
     ("c.jsonl", OBJECT, KIND, "give --origin"),
     ("c.jsonl", f"[{OBJECT}]", LLM, "jq"),

@@ -3,8 +3,11 @@
 from pathlib import Path
 
 import pytest
+from manifests import run_manifest
 
-from gaixie.jobs.scoring.settings import ScoreSettings, load_settings
+from gaixie.jobs.corpus.publish import CLEANED
+from gaixie.jobs.scoring.run import cuts_of
+from gaixie.jobs.scoring.settings import Cuts, ScoreSettings, load_settings
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.spscore.stages import DEFAULT_MIN_MEANING, DEFAULT_QUANTILES
 from gaixie.udfs.storage import storage
@@ -17,6 +20,22 @@ def test_the_settings_that_ship_state_no_cuts():
     found = {origin: cuts.quantiles for origin, cuts in settings.cuts.items()}
     assert found == DEFAULT_QUANTILES
     assert {cuts.min_meaning for cuts in settings.cuts.values()} == {DEFAULT_MIN_MEANING}
+
+
+def test_cut_points_of_an_earlier_run(tmp_path):
+    """Its data may be deleted. Another signature, or an origin that it lacks, must be refused."""
+    folder = str(tmp_path)
+    cuts = {"llm": [0.1, 0.2, 0.3], "human": [None] * 3}
+    run = run_manifest(cuts=cuts, min_meaning=dict.fromkeys(cuts, 0.6))
+    storage.write(f"{folder}/{CLEANED}", run.to_json())
+    settings = ScoreSettings(inputs=[{"path": "x", "origin": "llm"}])
+    kept = {"llm": Cuts(scores=(0.1, 0.2, 0.3), min_meaning=0.6)}
+    assert cuts_of(folder, settings, run.signature) == kept
+    with pytest.raises(UserError, match="scored by"):
+        cuts_of(folder, settings, "another")
+    settings.inputs[0].origin = "human"
+    with pytest.raises(UserError, match=r"give cuts\.human\.scores"):
+        cuts_of(folder, settings, run.signature)
 
 
 def test_cuts_of_one_origin_leave_the_others(tmp_path):

@@ -116,7 +116,7 @@ def cuts_of(folder: str, settings: ScoreSettings, signature: str) -> dict[str, C
     name = CLEANED if storage.exists(storage.join(folder, CLEANED)) else MANIFEST
     with as_user_error():
         run = read_run(folder, name)
-        whole = {origin: points for origin, points in run.cuts.items() if None not in points}
+        whole: dict[str, Any] = {o: of for o, of in run.cuts.items() if None not in of}
         cuts = {o: Cuts(scores=of, min_meaning=run.min_meaning[o]) for o, of in whole.items()}
     if run.signature != signature:
         raise UserError(f"--cuts-of {folder}: scored by {run.signature}, not {signature}")

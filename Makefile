@@ -1,5 +1,6 @@
 # make demo    scores the sample pairs and shows some of them (installs what it needs first)
 # make demo-train  runs the whole pipeline, small: vocabulary, tokenizer, three stages, paraphrases (adds PyTorch)
+# make writer  makes the model that gaixie paraphrase uses, once: 1.1 GB to download, 8 GB of memory, some minutes
 # make paraphraser  trains and evaluates a pretrained model by LoRA (needs DATA and a GPU, or days); can be resumed
 # make test    runs every test except the long ones: 9 minutes on two cores
 # make test-long   runs the long ones (11 minutes): on a Spark cluster, under DeepSpeed, in a browser, of the whole pipeline
@@ -19,7 +20,7 @@ PAIRS  ?= 2000000
 BIN    := .venv/bin
 INSTALL = PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --constraint infra/constraints.txt
 
-.PHONY: constraints locks sbom demo demo-train paraphraser test test-long test-fast bench bench-serve lint model dist clean
+.PHONY: constraints locks sbom demo demo-train writer paraphraser test test-long test-fast bench bench-serve lint model dist clean
 .DELETE_ON_ERROR:
 
 # Empties a folder that make has made before, and no other.
@@ -41,6 +42,9 @@ demo-train: demo .venv/.train
 	head -3 examples/pairs.jsonl > out/demo-train/three.jsonl
 	@echo "A model of this size, trained on 288 pairs, writes nonsense; its scores say so:"
 	-$(BIN)/python training/paraphrase.py --model out/demo-train/run/model out/demo-train/three.jsonl
+
+writer: .venv/.paraphrase
+	$(BIN)/python training/make_writer.py
 
 R := out/paraphraser
 BASE ?= qwen2.5-coder-1.5b

@@ -1,4 +1,4 @@
-"""Paraphrases ten sentences of the sample pairs, drawn by seed.
+"""Paraphrases eight sentences of the sample pairs, drawn by seed.
 
 python examples/paraphrase.py [SEED]
 """
@@ -13,7 +13,7 @@ from gaixie.udfs.paraphrase.paraphraser import Paraphraser
 
 seed = int(sys.argv[1]) if len(sys.argv) > 1 else 1
 pairs = pd.read_json(Path(__file__).with_name("pairs.jsonl"), lines=True)
-sources = random.Random(seed).sample(sorted(set(pairs["source"])), 10)
+sources = random.Random(seed).sample(sorted(set(pairs["source"])), 8)
 
 for source, found in zip(sources, Paraphraser.load()(sources), strict=True):
     print(source)

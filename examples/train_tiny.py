@@ -11,11 +11,11 @@ from pathlib import Path
 
 from gaixie.training.loop.pairs import Corpus
 from gaixie.training.loop.run import Run
-from gaixie.training.modeling.entities_kept import ENTITIES
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.trained_paraphraser import TrainedParaphraser
 from gaixie.training.settings import Data, Decoding, load_settings
 from gaixie.udfs.text import entities
+from gaixie.udfs.text.entities_kept import ENTITIES
 from gaixie.udfs.text.segmenters import load_segmenter
 
 run = sys.argv[1] if len(sys.argv) > 1 else "out/demo/runs/demo"

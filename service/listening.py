@@ -15,11 +15,13 @@ from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
 from gaixie.service.app import make_app
-from gaixie.service.paraphrasing import ParaphrasingPart, shipped, trained
+from gaixie.service.paraphrasing import ParaphrasingPart
 from gaixie.service.part import Part
 from gaixie.service.scoring import ScoringPart
 from gaixie.service.settings import ServiceSettings
 from gaixie.udfs.command_line import say
+from gaixie.udfs.paraphrase.paraphraser import Paraphraser, writer_folder
+from gaixie.udfs.paraphrase.writer import MODEL
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 OPTIONS: dict[str, Any] = {
@@ -39,13 +41,21 @@ seconds counts as hung."""
 def make_service(
     tier: str, settings: ServiceSettings, *parts: Part, model: str | None = None
 ) -> FastAPI:
-    """Makes the application of one process: the given parts, scoring and paraphrasing.
+    """Makes the application of one process: the given parts, scoring, and paraphrasing if there is
+    a model.
 
-    model: the folder of a trained model that writes, instead of the paraphraser that ships.
+    model: the folder of the model that writes, by default where training/make_writer.py puts it.
     """
-    writer = partial(trained, model) if model else shipped
-    common = (ScoringPart(tier, settings), ParaphrasingPart(tier, settings, writer))
-    return make_app([*parts, *common], settings)
+    chosen = [*parts, ScoringPart(tier, settings)]
+    if folder := model or default_writer():
+        chosen.append(ParaphrasingPart(tier, settings, partial(Paraphraser.load, folder)))
+    return make_app(chosen, settings)
+
+
+def default_writer() -> str | None:
+    """Returns the folder of the paraphraser that ships; None if it was not made here."""
+    folder = writer_folder()
+    return str(folder) if (folder / MODEL).is_file() else None
 
 
 def serve(

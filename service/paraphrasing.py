@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import yaml
 from fastapi import APIRouter, HTTPException, Request, Response
 from pydantic import Field, model_validator
 
@@ -15,13 +15,16 @@ from gaixie.service.batching import Batcher
 from gaixie.service.part import Part, json_response, while_connected
 from gaixie.service.scoring import BOUNDS, Judgements, Text, verdict, with_reasons
 from gaixie.service.settings import ServiceSettings
-from gaixie.udfs.paraphrase.card import card
-from gaixie.udfs.paraphrase.paraphraser import DEGREES, Paraphraser, Wanted
+from gaixie.udfs import paraphrase
+from gaixie.udfs.paraphrase.paraphraser import DEGREE, Paraphraser, Wanted
+from gaixie.udfs.paraphrase.prompt import DEGREES
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.storage.settings import Strict
 from gaixie.udfs.text.normalise import is_han, normalise
 from gaixie.udfs.text.segmenters import load_segmenter
 
+CARD = Path(paraphrase.__file__).with_name("card.yaml")
+"""What the paraphraser is and how good it is, in words."""
 BATCH, WAIT = 64, 0.01
 """Texts of a batch; seconds that a text waits for others."""
 COST = 100
@@ -43,10 +46,13 @@ class ParaphraseRequest(Strict):
     )
     n: int = Field(default=3, ge=1, le=MOST, description="maximum candidates of a text")
     degree: int = Field(
-        default=DEGREES,
+        default=DEGREE,
         ge=1,
         le=DEGREES,
         description="degree of change, 1 (light) to 5 (a rewrite)",
+    )
+    tone: Literal["正式", "口语", "精简"] | None = Field(
+        default=None, description="a tone, instead of a degree"
     )
     seed: int | None = Field(
         default=None, ge=0, lt=SEEDS, description="the same seed draws the same candidates"
@@ -77,9 +83,8 @@ class CandidateOut(Judgements):
 class ParaphraseResult(Strict):
     source: str = Field(description="the text")
     candidates: list[CandidateOut] = Field(description="by their score, best first")
-    dropped: dict[Literal["copies", "lost_a_kept_term", "no_paraphrase"], int] = Field(
-        description="numbers of candidates left out, by reason: those that equal the text, lost a "
-        "term to keep, or change next to nothing or the meaning"
+    left_out: int = Field(
+        description="candidates left out because they change next to nothing, or the meaning"
     )
     absent: list[str] = Field(description="terms to keep that the text does not have")
     reason: Why | None = Field(description="why there is no candidate")
@@ -91,51 +96,12 @@ class ParaphraseAnswer(Strict):
     results: list[ParaphraseResult] = Field(description="one for each text, in order")
 
 
-class Writer(NamedTuple):
-    """What writes candidates, and what it is."""
-
-    write: Callable[[Sequence[str], Wanted], Sequence[Sequence[str]]]
-    """Returns the candidates of each text."""
-    name: str
-    card: str = ""
-    card_zh: str = ""
-
-
-def shipped() -> Writer:
-    """Loads the paraphraser that ships with the package."""
-    paraphraser, words = Paraphraser.load(), card()
-
-    def write(texts: Sequence[str], wanted: Wanted) -> list[list[str]]:
-        return [[one.text for one in found] for found in paraphraser(texts, wanted)]
-
-    return Writer(write, "edits", words["en"], words["zh"])
-
-
-def trained(folder: str) -> Writer:
-    """Loads a model of a folder, which draws twice as many candidates as wanted. Imports PyTorch.
-
-    Raises OSError or ValueError, in one line, if it cannot be loaded.
-    """
-    from gaixie.training.modeling.generator import Generator
-    from gaixie.training.modeling.model import load_model
-    from gaixie.training.settings import Decoding
-
-    generator = Generator(*load_model(folder))
-
-    def write(texts: Sequence[str], wanted: Wanted) -> list[list[str]]:
-        code = str(wanted.degree) if generator.degrees else ""
-        return generator.candidates(
-            texts, Decoding(draws=2 * wanted.n, code=code, seed=wanted.seed)
-        )
-
-    return Writer(write, Path(folder).resolve().name)
-
-
 class Asked(NamedTuple):
     """What texts must share to be written in one batch."""
 
     n: int
     degree: int
+    tone: str | None
     keep: tuple[str, ...]
     options: tuple[bool, bool]
     """(explain, changes)."""
@@ -149,9 +115,8 @@ class ParaphrasingPart(Part):
 
     name = "paraphrase"
 
-    def __init__(self, tier: str, settings: ServiceSettings, load: Callable[[], Writer] = shipped):
-        """load: loads what writes, by default the paraphraser that ships."""
-        self.tier, self.settings, self._load_writer = tier, settings, load
+    def __init__(self, tier: str, settings: ServiceSettings, load: Callable[[], Paraphraser]):
+        self.tier, self.settings, self._load_paraphraser = tier, settings, load
         self.router = APIRouter(prefix="/v1")
         self.router.post("/paraphrase", response_model=ParaphraseAnswer)(self.paraphrase)
 
@@ -166,24 +131,26 @@ class ParaphrasingPart(Part):
     def _load(self) -> None:
         self.spscore, self.segmenter = SPScore.load(self.tier), load_segmenter()
         self.signature = self.spscore.signature(self.segmenter)
-        self._writer = self._load_writer()
-        self.write(Asked(1, 1, (), (False, False), None, ()), ["今天天气很好，我们去公园吧。"])
+        self._paraphraser = self._load_paraphraser()
+        self.write(
+            Asked(1, 1, None, (), (False, False), None, ()), ["今天天气很好，我们去公园吧。"]
+        )
 
     def about(self) -> dict[str, Any]:
-        writer = self._writer
-        named = {"name": writer.name, "card": writer.card, "card_zh": writer.card_zh}
+        card = yaml.safe_load(CARD.read_text("utf-8"))
+        named = {"name": self._paraphraser.writer.name, "card": card["en"], "card_zh": card["zh"]}
         limits = {"n": MOST, "degrees": DEGREES, "texts": self.settings.max_texts}
         return {**named, **limits, "signature": self.signature}
 
     def write(self, asked: Asked, texts: list[str]) -> list[dict[str, Any]]:
         """Returns a ParaphraseResult for each text."""
-        seed = secrets.randbelow(SEEDS) if asked.seed is None else asked.seed
         reasons = [self._unfit(text) for text in texts]
         fit = ["" if why else text for text, why in zip(texts, reasons, strict=True)]
-        found = self._writer.write(fit, Wanted(asked.degree, asked.n, asked.keep, seed))
+        wanted = Wanted(asked.degree, asked.n, asked.keep, asked.seed, asked.tone)
+        found = self._paraphraser(fit, wanted)
         return [
-            self._result(asked, text, [] if why else candidates, why)
-            for text, candidates, why in zip(texts, found, reasons, strict=True)
+            self._result(asked, text, [one.text for one in own], why)
+            for text, own, why in zip(texts, found, reasons, strict=True)
         ]
 
     def _unfit(self, text: str) -> Why | None:
@@ -200,37 +167,29 @@ class ParaphrasingPart(Part):
         self, asked: Asked, source: str, found: Sequence[str], reason: Why | None
     ) -> dict[str, Any]:
         """Returns the ParaphraseResult of a text and its candidates."""
-        normal = normalise(source)
-        different = [text for text in found if normalise(text) != normal]
-        kept = [text for text in different if not _lost(asked.keep, normal, text)]
-        outputs = self.spscore.outputs([source] * len(kept), kept).astype(float).tolist()
+        outputs = self.spscore.outputs([source] * len(found), [*found]).astype(float).tolist()
         judged = [
             {"text": text, **dict(zip(OUTPUTS, row, strict=True))}
-            for text, row in zip(kept, outputs, strict=True)
+            for text, row in zip(found, outputs, strict=True)
         ]
         for candidate in judged:
             candidate["verdict"] = verdict(candidate)
         good = [one for one in judged if _is_paraphrase(one)]
-        candidates = sorted(good, key=lambda one: -one["spscore"])[: asked.n]
+        candidates = sorted(good, key=lambda one: -one["spscore"])
         pairs = [(source, str(one["text"])) for one in candidates]
         with_reasons(pairs, candidates, asked.options, self.spscore, self.segmenter)
         return {
             "source": source,
             "candidates": candidates,
-            "dropped": {
-                "copies": len(found) - len(different),
-                "lost_a_kept_term": len(different) - len(kept),
-                "no_paraphrase": len(judged) - len(good),
-            },
-            "absent": [term for term in asked.keep if normalise(term) not in normal],
+            "left_out": len(judged) - len(good),
+            "absent": [term for term in asked.keep if normalise(term) not in normalise(source)],
             "reason": reason or (None if candidates else "nothing_good_enough"),
         }
 
     async def paraphrase(self, request: Request, given: ParaphraseRequest) -> Response:
         """Writes candidates for each text, judged, best first.
 
-        Candidates that change nothing, lost a term to keep or are no paraphrase are left out and
-        counted.
+        Candidates that are no paraphrase are left out and counted.
         """
         texts = [given.text] if given.text is not None else given.texts or []
         most = self.settings.max_texts
@@ -238,19 +197,17 @@ class ParaphrasingPart(Part):
             raise HTTPException(413, f"{len(texts):,} texts: at most {most:,} a request")
         alone = () if given.seed is None else tuple(texts)
         keep, options = tuple(sorted(given.keep)), (given.explain, given.changes)
-        asked = Asked(given.n, given.degree, keep, options, given.seed, alone)
+        asked = Asked(given.n, given.degree, given.tone, keep, options, given.seed, alone)
         work = self._batcher.submit(asked, texts, self.settings.timeout)
         results = await while_connected(request, work)
-        answer = {"model": self._writer.name, "signature": self.signature, "results": results}
+        answer = {
+            "model": self._paraphraser.writer.name,
+            "signature": self.signature,
+            "results": results,
+        }
         return json_response(answer)
 
 
 def _is_paraphrase(candidate: dict[str, Any]) -> bool:
     # NaN, which no text with Chinese has, is no paraphrase either.
     return candidate["spscore"] >= BOUNDS[0] and candidate["verdict"] != "other_meaning"
-
-
-def _lost(terms: Sequence[str], source: str, text: str) -> bool:
-    """Tells whether a text has one of the terms less often than its normalised source."""
-    normal = normalise(text)
-    return any(normal.count(term) < source.count(term) for term in map(normalise, terms) if term)

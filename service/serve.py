@@ -2,7 +2,7 @@
 
   gaixie serve                               on http://127.0.0.1:8000; no PyTorch
   gaixie serve --tier core                   faster, and mistakes a changed meaning more often
-  gaixie serve runs/first/model              paraphrases with a trained model: gaixie[serve,train]
+  gaixie serve writers/own                   writes with another model (training/make_writer.py)
   GAIXIE_TOKENS=me=a-long-secret gaixie serve --host 0.0.0.0 --workers 4
 
   curl -s localhost:8000/v1/score -H 'Content-Type: application/json' \\
@@ -24,11 +24,11 @@ import argparse
 import sys
 from functools import partial
 
-from gaixie.service.listening import make_service, serve
-from gaixie.service.paraphrasing import trained
+from gaixie.service.listening import default_writer, make_service, serve
 from gaixie.service.settings import ServiceSettings, read_tokens
-from gaixie.udfs.command_line import make_parser, positive, run_command
+from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.defaults import TIER_NAMES
+from gaixie.udfs.paraphrase.paraphraser import Paraphraser
 from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.storage.settings import add_options, options_of
 
@@ -43,7 +43,9 @@ def run(args: argparse.Namespace) -> int:
     settings = options_of(ServiceSettings, args, tokens=read_tokens())
     SPScore.load(args.tier)  # here and below: mistakes show before a port is open
     if args.model:
-        trained(args.model)
+        Paraphraser.load(args.model)
+    elif not default_writer():
+        say("no paraphrasing: its model is not here; python training/make_writer.py makes it")
     make = partial(make_service, args.tier, settings, model=args.model)
     return serve(make, args.host, args.port, args.workers, args.drain, settings.tokens)
 
@@ -51,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("serve", __doc__)
     add = parser.add_argument
-    model = "folder of a trained model; by default the paraphraser that ships"
+    model = "folder of a model; by default the paraphraser that ships, if make_writer.py made it"
     add("model", nargs="?", metavar="MODEL", help=model)
     add("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
     add("--port", type=int, default=8000, help="0: any free port (%(default)s)")

@@ -12,6 +12,7 @@ import pytest
 import warm_up
 from hypothesis import HealthCheck, settings
 from servers import Cluster, ObjectStore
+from shared import once
 
 ROOT = Path(__file__).parents[1]
 # There is one test process per core, so a process with several threads would only slow the others.
@@ -34,6 +35,7 @@ FIXTURES = {
     "s3": {"store"},
     "cluster": {"cluster"},
     "long": {"cluster"},
+    "torch": {"known_writer"},
 }
 """Marks, and the fixtures that give a test the mark, directly or through other fixtures."""
 SLOW = ("spark", "s3", "cluster", "torch", "training", "long")
@@ -173,3 +175,15 @@ def refused(capsys) -> Callable[..., str]:
         return error
 
     return call
+
+
+@pytest.fixture(scope="session")
+def known_writer(tmp_path_factory) -> Iterator[Path]:
+    """Yields the folder of a tiny writer that knows some paraphrases by heart: the one that
+    ``gaixie paraphrase`` uses if none is named."""
+    from tiny_writer import KNOWN, tiny_writer
+
+    made = once(tmp_path_factory, "writer", lambda folder: tiny_writer(folder, KNOWN)) / "writer"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GAIXIE_WRITER", str(made))
+        yield made

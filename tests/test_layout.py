@@ -60,7 +60,7 @@ def test_imports_run_one_way(room):
         assert {*importers(room, f"gaixie.{other}")} <= ACROSS.get(other, set())
 
 
-FLOORS = ("storage", "text", "features", "meaning", "paraphrase", "spscore", "metrics")
+FLOORS = ("storage", "text", "features", "meaning", "spscore", "paraphrase", "metrics")
 """The packages of udfs, from the ground up: each may import only those before it."""
 
 

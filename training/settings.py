@@ -177,7 +177,7 @@ class Decoding(Options):
     seed: int = 0
     """Seed of all draws of one call."""
     code: str = ""
-    """A control code that the model has learned, see training/modeling/prompt.py."""
+    """A control code that the model has learned, see udfs/paraphrase/prompt.py."""
     max_new_tokens: int | None = Field(default=None, ge=1)
     """Limit of a paraphrase; without it, twice its source's tokens, rounded up to a multiple of
     32."""

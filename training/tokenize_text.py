@@ -15,7 +15,6 @@ from typing import Any
 
 from pydantic import Field
 
-from gaixie.training.modeling.entities_kept import ENTITIES
 from gaixie.training.modeling.model import load_tokenizer
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.udfs.command_line import make_parser, run_command
@@ -24,6 +23,7 @@ from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.settings import Options, add_options, options_of
 from gaixie.udfs.storage.text_tables import read_columns
 from gaixie.udfs.text.entities import load_settings
+from gaixie.udfs.text.entities_kept import ENTITIES
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.places import gazetteer
 

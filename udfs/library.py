@@ -78,20 +78,21 @@ def score(
 def paraphrase(
     text: str | Sequence[str],
     n: int = 1,
-    degree: int = 5,
+    degree: int = 4,
     keep: Sequence[str] = (),
     seed: int = 0,
+    tone: str | None = None,
 ) -> list[str] | list[list[str]]:
     """Returns at most n paraphrases of a text, best first; for several texts, one list each.
 
-    The list is empty if no paraphrase is good enough. degree: from 1, a light touch, to 5, as much
-    change as the checks allow. keep: terms that must not change. Raises ValueError if n or degree
-    is out of range.
+    The list is empty if no paraphrase is good enough. degree: from 1, a light touch, to 5, a
+    rewrite. tone: 正式, 口语 or 精简, instead of a degree. keep: terms that must not change. Raises
+    ValueError if an argument is out of range, or if there is no model yet (make writer).
     """
     from gaixie.udfs.paraphrase.paraphraser import Wanted
 
     texts = [text] if isinstance(text, str) else list(text)
-    found = _paraphraser()(texts, Wanted(degree, n, tuple(keep), seed))
+    found = _paraphraser()(texts, Wanted(degree, n, tuple(keep), seed, tone))
     answers = [[candidate.text for candidate in candidates] for candidates in found]
     return answers[0] if isinstance(text, str) else answers
 

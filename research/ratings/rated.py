@@ -26,6 +26,8 @@ ROOT = Path(__file__).parents[2]
 RATINGS = ("structure", "synonyms", "meaning", "fluency", "overall")
 HIGHEST = 5.0
 """The highest rating; the lowest is 0."""
+GOOD = 4.0
+"""The least rating of meaning and of fluency of a paraphrase that a reader accepts."""
 SHRINKAGE = 30
 """Pairs that the mean of all batches counts for beside those of one batch."""
 PARTS = ("test", "heads", "heads", *["encoder"] * 7)

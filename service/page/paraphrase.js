@@ -16,6 +16,8 @@ export function start(part) {
   at("count").max = about.n;
   at("degree").addEventListener("input", nameDegree);
   onLanguage(nameDegree);
+  onLanguage(nameTones);
+  at("tone").addEventListener("change", () => (at("degree").disabled = Boolean(at("tone").value)));
   onLanguage(render);
   onLanguage(() => (at("card").textContent = about[t("card")] || about.card || about.name));
   let stop = new AbortController();
@@ -31,6 +33,7 @@ export function start(part) {
     const asked = {
       n: Number(at("count").value),
       degree: Number(at("degree").value),
+      tone: at("tone").value || null,
       keep: at("keep").value.split(/[,，、;；]/).map((term) => term.trim()).filter(Boolean),
       explain: true,
       changes: true,
@@ -65,6 +68,12 @@ function nameDegree() {
   at("degree").setAttribute("aria-valuetext", at("degree-name").textContent);
 }
 
+function nameTones() {
+  const chosen = at("tone").value;
+  const option = (value, name) => Object.assign(make("option", { value }, name), { selected: value === chosen });
+  at("tone").replaceChildren(option("", t("as_it_is")), ...Object.entries(t("tones")).map(([value, name]) => option(value, name)));
+}
+
 function render() {
   at("paraphrase-legend").replaceChildren(...(shown.length ? [legend()] : []));
   at("paraphrase-results").replaceChildren(...(shown.length > 1 ? [wholeText()] : []), ...shown.map(result));
@@ -92,7 +101,7 @@ function result(own) {
   const notes = [
     own.reason ? t("reasons")[own.reason] : null,
     light ? t("only_light") : null,
-    t("dropped")(own.dropped) || null,
+    t("left_out")(own.left_out) || null,
     own.absent.length ? t("absent")(own.absent) : null,
   ].filter(Boolean);
   return make("section", {}, make("h2", { lang: "zh" }, own.source), ...notes.map(note), ...own.candidates.map((one) => card(own.source, one)));

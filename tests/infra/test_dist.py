@@ -3,13 +3,13 @@
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from scored_runs import Run
 from servers import SPARK_HOME
+from usage import output_of
 from warm_up import SMALL_HEAP
 
 ROOT = Path(__file__).parents[2]
@@ -37,23 +37,16 @@ with open(report, "w") as file:
 '''
 
 
-def run(*line: object, **given: object) -> str:
-    words = [str(word) for word in line]
-    done = subprocess.run(words, capture_output=True, text=True, **given)
-    assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory) -> Path:
     """Returns the unpacked archive, made without compression and kernels, which take minutes."""
     output = tmp_path_factory.mktemp("dist")
     fast = ("--no-kernels", "--compression", "0")
-    said = run(sys.executable, ROOT / "infra/dist.py", "--output", output, *fast)
+    said = output_of(sys.executable, ROOT / "infra/dist.py", "--output", output, *fast)
     [archive] = output.glob("*.tar.gz")
     assert f"--archives {archive.name}#gaixie" in said
     (output / "opt").mkdir()
-    run("tar", "-xzf", archive, "-C", output / "opt")
+    output_of("tar", "-xzf", archive, "-C", output / "opt")
     archive.unlink()
     about = (output / "opt/lib").glob("python3*/site-packages/*.dist-info")
     packages = {path.name.partition("-")[0] for path in about}
@@ -84,7 +77,7 @@ def test_a_host_scores_from_the_archive_alone(unpacked, tmp_path):
     kept = ("HOME", "JAVA_HOME", "TMPDIR", "GAIXIE_CACHE_DIR", "SPARK_SUBMIT_OPTS")
     bare = {name: os.environ[name] for name in kept if name in os.environ}
     bare |= {"PATH": os.defpath, "SPARK_LOCAL_IP": "127.0.0.1"}
-    run(*submit, witness, report, *job, cwd=tmp_path, env=bare)
+    output_of(*submit, witness, report, *job, cwd=tmp_path, env=bare)
     for files in json.loads(report.read_text()):
         assert files[0].startswith(str(unpacked))
         own = [file for file in files if re.search(r"/(gaixie/udfs|numba|pyarrow)/", file)]

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import kubernetes_validate
 import pytest
 import yaml
 from packaging.utils import canonicalize_name
-from usage import usage
+from usage import output_of, usage
 
 ROOT = Path(__file__).parents[2]
 INFRA = ROOT / "infra"
@@ -20,13 +19,6 @@ BIN = Path(sys.executable).parent
 SCRIPTS = [*INFRA.glob("*.sh"), *INFRA.glob("*/*.sh")]
 NO_MANIFESTS = {INFRA / f"kubernetes/{name}.yaml" for name in ("kustomization", "score", "train")}
 MANIFESTS = sorted({*INFRA.glob("kubernetes/*.yaml")} - NO_MANIFESTS)
-
-
-def passes(*line, **given) -> str:
-    words = [str(word) for word in line]
-    done = subprocess.run(words, capture_output=True, text=True, **given)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def tool(name: str) -> Path:
@@ -48,7 +40,7 @@ OBJECTS = {(o["kind"], o["metadata"]["name"]): o for path in MANIFESTS for o in 
 
 @pytest.mark.parametrize("path", sorted(INFRA.glob("docker/*.Dockerfile")), ids=lambda p: p.stem)
 def test_dockerfile(path):
-    passes(tool("hadolint"), path)
+    output_of(tool("hadolint"), path)
     text = path.read_text("utf-8")
     for image in re.findall(r"^FROM (\S+:\S+)", text, re.MULTILINE):
         assert re.search(r":\d+\.\d+\.\d+-", image), f"{image}: no full version"
@@ -61,7 +53,7 @@ def test_dockerfile(path):
 
 def test_compose_file():
     schema = ("--builtin-schema", "vendor.compose-spec")
-    passes(tool("check-jsonschema"), *schema, INFRA / "compose.yaml")
+    output_of(tool("check-jsonschema"), *schema, INFRA / "compose.yaml")
     for name, service in load(INFRA / "compose.yaml")[0]["services"].items():
         assert {"mem_limit", "healthcheck"} <= service.keys(), name
 
@@ -83,20 +75,20 @@ def test_entrypoint_starts_an_executor(stub):
     given |= {"SPARK_JAVA_OPT_0": "-Dx=1", "SPARK_JAVA_OPT_1": "-Da=b c", "SPARK_HOME": "/spark"}
     given |= {"SPARK_EXECUTOR_MEMORY": "3072m", "SPARK_EXECUTOR_CORES": "4"}
     given["PATH"] = f"{stub}:{os.defpath}"
-    words = passes("sh", ENTRYPOINT, "executor", env=given).splitlines()
+    words = output_of("sh", ENTRYPOINT, "executor", env=given).splitlines()
     assert words[:4] == ["-Dx=1", "-Da=b c", "-Xms3072m", "-Xmx3072m"]
     backend = words.index("org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend")
     assert words[4:backend] == ["-cp", "/spark/conf:/spark/jars/*"]
     options = dict(zip(words[backend + 1 :: 2], words[backend + 2 :: 2], strict=True))
     assert options["--podName"] == "of EXECUTOR_POD_NAME"
     assert len(options) == 7
-    assert passes("sh", ENTRYPOINT, "echo", "a b", env=given) == "a b\n"
+    assert output_of("sh", ENTRYPOINT, "echo", "a b", env=given) == "a b\n"
 
 
 def test_entrypoint_starts_a_driver(stub):
     given = {"PATH": os.defpath, "SPARK_HOME": str(stub.parent)}
     given["SPARK_DRIVER_BIND_ADDRESS"] = "1.2.3.4"
-    words = passes("sh", ENTRYPOINT, "driver", "--class", "a b", env=given).splitlines()
+    words = output_of("sh", ENTRYPOINT, "driver", "--class", "a b", env=given).splitlines()
     assert words[:2] == ["--deploy-mode", "client"]
     assert "spark.driver.bindAddress=1.2.3.4" in words
     assert words[-2:] == ["--class", "a b"]
@@ -167,7 +159,7 @@ def test_images_install_by_hash_what_was_tested(image, extras):
     assert re.sub(pattern, "", text, flags=re.MULTILINE) == ""
     locked = {name: version for name, version, _ in re.findall(pattern, text, re.MULTILINE)}
     line = [sys.executable, INFRA / "docker" / "requirements.py", extras, "--without"]
-    wanted = passes(*line, "deepspeed", cwd=ROOT).splitlines()
+    wanted = output_of(*line, "deepspeed", cwd=ROOT).splitlines()
     names = {canonicalize_name(re.match(r"[\w.-]+", one)[0]) for one in wanted}
     assert names <= locked.keys()
     tested = re.findall(r"^([\w.-]+)==(\S+)", (INFRA / "constraints.txt").read_text(), re.M)
@@ -182,7 +174,7 @@ def test_score_job_resumes_the_day_it_was_planned_for(stub):
     given = {"PATH": f"{stub}:{os.environ['PATH']}", "ROOT": "s3a://b/gaixie"}
     given |= {"AWS_REGION": "r"} | {one["name"]: one["name"] for one in driver["env"]}
     given["JOB_NAME"] = "gaixie-score-29863815"  # 2026-10-12 02:15 UTC
-    words = passes(*driver["command"], *driver["args"], env=given).splitlines()
+    words = output_of(*driver["command"], *driver["args"], env=given).splitlines()
     assert words[words.index("--run-id") + 1] == "20261012"
     assert "--resume" in words
     mounts = {one["name"]: one["mountPath"] for one in driver["volumeMounts"]}
@@ -241,8 +233,8 @@ def test_train_settings_are_valid():
 
 def test_shell_scripts():
     for path in SCRIPTS:
-        passes("sh", "-n", path)
-    passes(tool("shellcheck"), *SCRIPTS)
+        output_of("sh", "-n", path)
+    output_of(tool("shellcheck"), *SCRIPTS)
 
 
 def job_calls() -> dict[str, set[str]]:

@@ -7,9 +7,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from gaixie.jobs import release_dataset
-from gaixie.udfs.spscore import SPScore
-
 ROOT = Path(__file__).parents[2]
 
 
@@ -36,8 +33,7 @@ def demo(score, tmp_path_factory):
 
 
 def test_tables_in_memory(example):
-    for name, word in (("score_in_pandas.py", "tier:core"), ("score_in_duckdb.py", "agreement")):
-        assert word in example(name)
+    assert "tier:core" in example("score_in_pandas.py")
 
 
 def test_own_metric(example):
@@ -48,10 +44,8 @@ def test_own_metric(example):
     assert float(spscore.split()[0]) > float(moved.split()[0]) > float(pinc.split()[0])
 
 
-def test_paraphrase(example):
-    shown = example("paraphrase.py")
-    assert shown.count("  → ") == 10
-    assert shown in (ROOT / "README.md").read_text("utf-8")
+def test_paraphrase(example, known_writer):
+    assert example("paraphrase.py").count("  → ") == 8
 
 
 def test_score_in_spark(spark, example):
@@ -59,15 +53,6 @@ def test_score_in_spark(spark, example):
     rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("|")][1:]
     assert sum(int(row[2]) for row in rows) == 288
     assert {row[0].strip() for row in rows} == {"parallel", "back_translation", "llm", "human"}
-
-
-def test_read_a_release(demo, example, capsys):
-    given = ["--root", str(demo), "--runs", "demo", "--version", "1.0", "--license", "CC-BY-4.0"]
-    assert release_dataset.main(given) == 0
-    capsys.readouterr()
-    printed = example("read_a_release.py", demo)
-    assert printed.startswith("release 1.0, CC-BY-4.0, ")
-    assert printed.count(".parquet: ") == 3
 
 
 WMT = """<dataset id="tiny"><collection id="news"><doc id="d1" origlang="en" domain="news">
@@ -98,16 +83,6 @@ def test_train_tiny(demo, example, tmp_path):
     printed = example("train_tiny.py", demo / "runs/demo", tmp_path)
     assert (tmp_path / "run/model/config.json").is_file()
     assert "finished: " in printed
-
-
-def test_evaluate_metric(monkeypatch):
-    import evaluate
-
-    metric = evaluate.load(str(ROOT / "examples/evaluate_metric"))
-    texts = (["他昨天去了北京。"], ["昨天他去了北京。"])
-    found = metric.compute(sources=texts[0], predictions=texts[1])
-    assert found["scores"] == SPScore.load().score(*texts).tolist()
-    assert found["signature"] == SPScore.load().signature()
 
 
 def test_the_notebook_runs():

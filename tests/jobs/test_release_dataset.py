@@ -292,8 +292,8 @@ def test_verify(root, released, second, tmp_path, capsys):
     shutil.copytree(released.parent, tmp_path / "releases" / "1.0")
     folder = build_of(tmp_path, "1.0")
     damaged, gone = sorted(folder.rglob("*.parquet"))[:2]
-    flip_a_byte(damaged)
-    gone.unlink()
+    spoil(damaged, "SHA-256")
+    spoil(gone, "missing")
     (folder / "stray").touch()
     capsys.readouterr()
     assert release(tmp_path, "--verify", "1.0") == 1
@@ -304,21 +304,14 @@ def test_verify(root, released, second, tmp_path, capsys):
     assert len(faults) == 4  # and a last line
 
 
-def flip_a_byte(path: Path) -> str:
+def spoil(path: Path, fault: str) -> None:
+    """Does to a file what --verify calls by these words."""
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
-    path.write_bytes(data)
-    return "SHA-256"
-
-
-def remove(path: Path) -> str:
-    path.unlink()
-    return "missing"
-
-
-def add(path: Path) -> str:
-    shutil.copy(path, path.with_name("more.parquet"))
-    return "not in the manifest"
+    if fault == "missing":
+        path.unlink()
+    else:
+        (path if fault == "SHA-256" else path.with_name("more.parquet")).write_bytes(data)
 
 
 # What is refused
@@ -369,18 +362,18 @@ def test_bad_input(copy):
 ALONE = ["--runs", "a", "--version", "1.0", "--license", "CC-BY-2.0"]
 
 
-@pytest.mark.parametrize("spoil", [flip_a_byte, remove, add])
-def test_a_run_whose_files_changed_is_used_for_nothing(copy, spoil, monkeypatch, capsys):
+@pytest.mark.parametrize("fault", ["SHA-256", "missing", "not in the manifest"])
+def test_a_run_whose_files_changed_is_used_for_nothing(copy, fault, monkeypatch, capsys):
     path = copy / "runs/a/scored/origin=llm/stage=3/part-00000.parquet"
     assert show_run.main([str(copy / "runs/a"), "--verify"]) == 0
     capsys.readouterr()
-    fault = spoil(path)
+    spoil(path, fault)
     assert show_run.main([str(copy / "runs/a"), "--verify"]) == 1
     first, last = capsys.readouterr().out.splitlines()
     assert first.startswith("scored/origin=llm/stage=3/")
     assert fault in first
     assert last.endswith("files: 1 faults")
-    if spoil is not flip_a_byte:  # the others are found without Spark
+    if fault != "SHA-256":  # the others are found without Spark
         monkeypatch.setattr(build, "start_session", None)
     line = refused(copy, *ALONE)
     assert str(path.parent) in line

@@ -50,9 +50,19 @@ def folder(tmp_path, graded) -> Path:
     return tmp_path
 
 
-def compare(folder, *given) -> dict:
+def line_of(folder, *given) -> list[str]:
     line = ["--config", folder / "metrics.yaml", "--data", folder, "--output", folder / "out"]
-    assert main([str(word) for word in [*line, *given]]) == 0
+    return [str(word) for word in [*line, *given]]
+
+
+def change(folder, **changes) -> None:
+    """Changes keys of the settings."""
+    path = folder / "metrics.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text("utf-8")) | changes), "utf-8")
+
+
+def compare(folder, *given) -> dict:
+    assert main(line_of(folder, *given)) == 0
     return json.loads((folder / "out" / "comparison.json").read_text("utf-8"))
 
 
@@ -137,11 +147,8 @@ def test_the_metrics_of_the_settings_exist():
 
 
 def test_a_mistake_is_one_line(folder, refused):
-    change = {"data_sets": [{"name": "x", "path": "graded.jsonl", "human": "grade"}]}
-    config = yaml.safe_load((folder / "metrics.yaml").read_text("utf-8")) | change
-    (folder / "metrics.yaml").write_text(yaml.safe_dump(config), "utf-8")
-    line = ["--config", folder / "metrics.yaml", "--data", folder, "--output", folder / "out"]
-    refused(main, line, "graded.jsonl")
+    change(folder, data_sets=[{"name": "x", "path": "graded.jsonl", "human": "grade"}])
+    refused(main, line_of(folder), "graded.jsonl")
     assert not (folder / "out").exists()
 
 
@@ -153,23 +160,18 @@ def test_a_mistake_is_one_line(folder, refused):
     ],
 )
 def test_a_named_metric_that_cannot_score_is_a_mistake(folder, refused, named, said):
-    line = ["--config", folder / "metrics.yaml", "--data", folder, "--output", folder / "out"]
-    refused(main, [*line, "--sets", "labels", "--metrics", named], f"--metrics {said}")
+    line = line_of(folder, "--sets", "labels", "--metrics", named)
+    refused(main, line, f"--metrics {said}")
 
 
 def test_a_set_that_the_encoder_learned_from_is_marked_and_cut_by_length(folder):
     """The row of tier full gets a mark, is not the best, and is not tested."""
-    config = yaml.safe_load((folder / "metrics.yaml").read_text("utf-8"))
-    del config["data_sets"][1]
-    config["data_sets"][0] |= {"path": "bq_para.dev.jsonl", "extended": False, "lengths": [30]}
     (folder / "graded.jsonl").rename(folder / "bq_para.dev.jsonl")
-    (folder / "metrics.yaml").write_text(yaml.safe_dump(config), "utf-8")
+    change(folder, data_sets=[{"name": "graded", "path": "bq_para.dev.jsonl", "lengths": [30]}])
     result = compare(folder, "--metrics", "spscore:tier=full,spscore,pinc", "--limit", "60")
     whole, *parts = result["data_sets"]
-    assert [part["name"] for part in parts] == [
-        "graded, 1 to 30 characters",
-        "graded, over 30 characters",
-    ]
+    names = [f"graded, {part}" for part in ("1 to 30 characters", "over 30 characters")]
+    assert [part["name"] for part in parts] == names
     assert sum(part["rows"] for part in parts) == whole["rows"]
     rows = rows_of(result, "graded")
     assert [row for row in rows.values() if row["learned"]] == [rows["spscore-full"]]
@@ -180,9 +182,7 @@ def test_a_set_that_the_encoder_learned_from_is_marked_and_cut_by_length(folder)
 
 @pytest.mark.torch
 def test_a_model_that_is_not_there_leaves_its_metrics_out(folder, capsys):
-    config = yaml.safe_load((folder / "metrics.yaml").read_text("utf-8"))
-    config |= {"metrics": {"zh": ["pinc", "similarity"]}, "encoder": str(folder / "none")}
-    (folder / "metrics.yaml").write_text(yaml.safe_dump(config), "utf-8")
+    change(folder, metrics={"zh": ["pinc", "similarity"]}, encoder=str(folder / "none"))
     result = compare(folder)
     [row] = rows_of(result, "labels").values()
     assert row["name"] == "pinc"

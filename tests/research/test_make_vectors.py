@@ -1,7 +1,5 @@
 """Making word vectors: counting, reducing, the folder, and messages about bad input."""
 
-from collections import Counter
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,22 +24,6 @@ def corpus(tmp_path_factory):
 def line(corpus, output, *more, encoder):
     inputs = ["--input", corpus / "plain.parquet", "--encoder", encoder, "--output", output]
     return [str(word) for word in (*inputs, "--dimensions", 4, *more)]
-
-
-def test_words_of_strings_and_of_lists_are_counted(corpus):
-    plain = make_vectors.count_words(corpus / "plain.parquet", "text")
-    lists = make_vectors.count_words(corpus / "lists.parquet", "texts")
-    assert plain["今天"] == 2 + ("今天天气" not in plain)
-    assert lists["北京"] == 1
-    assert sum(len(word) * count for word, count in plain.items()) == sum(
-        len(text) for text in TEXTS if text
-    )
-
-
-def test_the_vocabulary_is_frequent_words_then_every_character():
-    counts = Counter({"今天": 3, "北京": 2, "。": 9, "天": 1, "这个词有十三个字长得很吓人": 5})
-    assert make_vectors.vocabulary(counts, 2)[:2] == ["今天", "北京"]
-    assert set(make_vectors.vocabulary(counts, 2)[2:]) == set("今天北京")
 
 
 def test_principal_components_keep_the_order_of_cosines():

@@ -157,3 +157,4 @@ def test_a_full_queue_answers_429_and_what_takes_too_long_503(held):
         assert all(int(one.headers["Retry-After"]) >= 1 for one in (full, late))
         part.go.set()
         assert json.loads(answer(second)) == {"doubled": [2, 4]}
+        assert part.worked == [7, 1, 2]  # and not what came too late

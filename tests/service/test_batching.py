@@ -78,37 +78,6 @@ def test_each_request_gets_its_own_results(requests, most, held):
     assert len(work.threads) == 1
 
 
-def test_a_full_queue_refuses_and_says_when_to_come_again():
-    work = Work()
-
-    async def ask() -> HTTPException:
-        async with work.held(queue=5) as batcher:
-            await submitted(batcher, ("a", [1, 2, 3, 4]))
-            with pytest.raises(HTTPException) as refused:
-                await batcher.submit("a", [5, 6], 60)
-            await submitted(batcher, ("a", [7]))  # one more still fits
-        return refused.value
-
-    refused = asyncio.run(ask())
-    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
-    assert work.batches[1:] == [("a", [1, 2, 3, 4, 7])]
-
-
-def test_who_goes_or_waits_too_long_leaves_the_queue():
-    work = Work()
-
-    async def ask() -> None:
-        async with work.held() as batcher:
-            [gone, _] = await submitted(batcher, ("a", [1, 2]), ("a", [3]))
-            gone.cancel()
-            with pytest.raises(HTTPException) as refused:
-                await batcher.submit("a", [4], 0.01)
-            assert refused.value.status_code == 503
-
-    asyncio.run(ask())
-    assert work.batches == [("held", [0]), ("a", [3])]
-
-
 def test_half_done_and_gone_is_not_worked_on_further():
     work = Work()
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -163,40 +164,27 @@ def test_no_question_reaches_another_file(pairs, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["secret.csv"]
 
 
-@pytest.fixture
-def opened():
-    """Yields a function that opens a run or release."""
-    made: list[Pairs] = []
-
-    def open_pairs(uri: str, manifest=None) -> Pairs:
-        made.append(Pairs(uri, manifest or read_run(uri)))
-        return made[-1]
-
-    yield open_pairs
-    for pairs in made:
-        pairs.close()
-
-
-def test_a_run_of_before_and_one_with_ratings(tmp_path, table, opened):
+def test_a_run_of_before_and_one_with_ratings(tmp_path, table):
     """A run without judgements, and one whose column rated holds anything, must be readable."""
     old = table[["pair_id", "source", "paraphrase", "origin", "stage", "spscore"]]
     old = old.assign(rated=[*map(str, range(ROWS - 1)), "x"])
-    pairs = opened(write_run(tmp_path / "old", old))
-    assert pairs.scores == ["spscore"]
-    rows = pairs.page(pairs.cursor(), Filter(text=""), ROWS)
+    uri = write_run(tmp_path / "old", old)
+    with closing(Pairs(uri, read_run(uri))) as pairs:
+        assert pairs.scores == ["spscore"]
+        rows = pairs.page(pairs.cursor(), Filter(text=""), ROWS)
     assert "meaning" not in rows[0]
     assert [row["rated"] for row in rows].count(None) == 1
 
 
-def test_a_release(tmp_path, table, opened):
+def test_a_release(tmp_path, table):
     path = "data/train/stage-1/part.parquet"
     (tmp_path / "1.0/build-0" / path).parent.mkdir(parents=True)
     rows = pa.Table.from_pandas(table.assign(split="train"))
     pq.write_table(rows, tmp_path / "1.0/build-0" / path)
     listed = {"path": path, "bytes": 1, "sha256": "", "rows": ROWS}
-    pairs = opened(str(tmp_path / "1.0"), release_manifest(files=[listed]))
-    assert pairs.values("split") == ["train"]
-    assert pairs.histograms(pairs.cursor(), Filter(split="train"))[0] == ROWS
+    with closing(Pairs(str(tmp_path / "1.0"), release_manifest(files=[listed]))) as pairs:
+        assert pairs.values("split") == ["train"]
+        assert pairs.histograms(pairs.cursor(), Filter(split="train"))[0] == ROWS
 
 
 def test_files_that_cannot_be_read(tmp_path, table):
@@ -216,14 +204,14 @@ def test_files_that_cannot_be_read(tmp_path, table):
         assert ".parquet" in str(refused.value)
 
 
-def test_a_run_in_a_store(admin, table, tmp_path, opened):
+def test_a_run_in_a_store(admin, table, tmp_path):
     """A run on s3a:// must give the same rows as on disk."""
     uri, there = write_run(tmp_path / "tiny", table), "s3a://gaixie/browsed/runs/tiny"
     for path in Path(uri).rglob("*"):
         if path.is_file():
             storage.copy(str(path), f"{there}/{path.relative_to(uri)}")
-    pairs = opened(there)
-    found = pairs.page(pairs.cursor(), Filter(), ROWS)
+    with closing(Pairs(there, read_run(there))) as pairs:
+        found = pairs.page(pairs.cursor(), Filter(), ROWS)
     expected = table.sort_values(["spscore", "pair_id"], ascending=[False, True])
     assert [row["pair_id"] for row in found] == expected["pair_id"].tolist()
 

@@ -24,8 +24,10 @@ PATHS += ("/v1/run/export", "/v1/score", "/v1/score-table", "/v1/about")
 
 
 @pytest.fixture(scope="module")
-def app(tmp_path_factory):
-    return whole_app(tmp_path_factory.mktemp("service"), scored_examples(), max_texts=3)
+def app(tmp_path_factory, known_writer):
+    return whole_app(
+        tmp_path_factory.mktemp("service"), scored_examples(), known_writer, max_texts=3
+    )
 
 
 @pytest.fixture(scope="module")

@@ -150,13 +150,14 @@ def scored_examples() -> pa.Table:
     return table.append_column("pair_id", pa.array([f"{k:032x}" for k in range(len(table))]))
 
 
-def whole_app(folder: Path, table: pa.Table, **limits: Any) -> FastAPI:
-    """Returns an application with all parts, of tier core. folder: an empty one for its run."""
+def whole_app(folder: Path, table: pa.Table, model: Path, **limits: Any) -> FastAPI:
+    """Returns an application with all parts, of tier core. folder: an empty one for its run. model:
+    of what writes."""
     uri = write_scored(folder / "runs" / "examples", {("llm", 1): table})
     manifest, settings = read_run(uri), ServiceSettings(**limits)
     why = explainer("SPScore-zh|tier:core|")
     part = BrowsingPart(Pairs(uri, manifest), manifest, why, settings)
-    return make_service("core", settings, part)
+    return make_service("core", settings, part, model=str(model))
 
 
 def texts(page, selector: str) -> list[str]:

@@ -1,8 +1,13 @@
 """Makes a causal language model with random weights, as a folder that transformers loads."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import gguf
+import gguf.quants
+import numpy as np
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
@@ -77,3 +82,35 @@ def tiny_qwen(texts: Sequence[str]) -> tuple[Qwen2ForCausalLM, PreTrainedTokeniz
     )
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token="<|im_end|>")
     return Qwen2ForCausalLM(config), tokenizer
+
+
+def write_gguf(model: Qwen2ForCausalLM, tokenizer: Any, path: Path) -> dict[str, np.ndarray]:
+    """Writes a GGUF with matrices of eight bits; returns the weights that it gives back."""
+    config, eight = model.config, gguf.GGMLQuantizationType.Q8_0
+    writer = gguf.GGUFWriter(path, "qwen2")
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_context_length(64)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_freq_base(10_000.0)
+    written = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list([*written["vocab"]])
+    writer.add_token_merges([" ".join(pair) for pair in written["merges"]])
+    writer.add_eos_token_id(1)
+    names, given = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN2, config.num_hidden_layers), {}
+    for name, weights in model.model.state_dict(prefix="model.").items():
+        stem, kind = name.rsplit(".", 1)
+        data, raw = weights.numpy(), None
+        if weights.ndim == 2:
+            data, raw = gguf.quants.quantize(data, eight), eight
+        writer.add_tensor(f"{names.get_name(stem)}.{kind}", data, raw_dtype=raw)
+        given[name] = gguf.quants.dequantize(data, eight) if raw else data
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return given

@@ -8,10 +8,10 @@ from tiny_models import bart_sizes
 from transformers import BartConfig, BartForConditionalGeneration
 
 from gaixie.training.modeling.collator import Collator
-from gaixie.training.modeling.entities_kept import ENTITIES
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.vocabulary import BOS, EOS, PAD
 from gaixie.udfs.text.entities import load_settings
+from gaixie.udfs.text.entities_kept import ENTITIES
 
 WORDS = ["的", "我们", "昨天", "公园", "看", "花", "他", "读", "了", "书"]
 WORDS += ["今天", "很", "好看", "在"]

@@ -1,15 +1,25 @@
-"""Gets a script's --help in this process; a new process for each would import PyTorch again."""
+"""Gets what a command prints. A script's --help comes from this process, as a new one for each
+would import PyTorch again."""
 
 import io
 import runpy
+import subprocess
 import sys
 from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+
+
+def output_of(*line: object, **given: Any) -> str:
+    """Returns what a process prints; asserts that it succeeds."""
+    done = subprocess.run([*map(str, line)], capture_output=True, text=True, **given)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
+    return done.stdout
 
 
 @cache

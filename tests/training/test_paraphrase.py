@@ -1,45 +1,44 @@
 """gaixie paraphrase must work as its users call it."""
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import llm_server
 import pyarrow.parquet as pq
 import pytest
+from tiny_writer import KNOWN
+from usage import output_of
 
 from gaixie.training import paraphrase
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 
-TEXT = "此外，卫生部门提醒，野生蘑菇煮熟后仍然可能有毒，因此切勿采食。"
+TEXT = KNOWN[0][0]
+WRITTEN = {text for source, code, text in KNOWN if source == TEXT and code in "24"}
 
 
-def test_a_sentence_has_a_line(capsys) -> None:
+def test_one_or_several_paraphrases(known_writer, capsys) -> None:
     assert paraphrase.main([TEXT]) == 0
-    [line] = capsys.readouterr().out.splitlines()
-    assert line != TEXT
-    assert "野生蘑菇" in line
-
-
-def test_several_paraphrases_of_several_sentences(capsys) -> None:
-    assert paraphrase.main([TEXT, "嗯。", "-n", "3"]) == 0
+    assert {*capsys.readouterr().out.splitlines()} < WRITTEN
+    assert paraphrase.main([TEXT, "OK.", "-n", "2"]) == 0
     out, err = capsys.readouterr()
-    assert 1 < len(set(out.splitlines())) <= 3
-    assert "嗯。: no paraphrase good enough" in err
+    assert WRITTEN & {*out.splitlines()}
+    assert len(set(out.splitlines())) == len(out.splitlines()) <= 2
+    assert "OK.: no paraphrase good enough" in err
 
 
-def test_a_file_keeps_its_rows(tmp_path: Path, capsys) -> None:
+def test_a_file_keeps_its_rows(known_writer, tmp_path: Path, capsys) -> None:
     file, output = tmp_path / "in.jsonl", tmp_path / "out.parquet"
-    rows = [{"text": TEXT}, {"text": None}, {"text": "嗯。"}]
+    rows = [{"text": TEXT}, {"text": None}, {"text": "OK."}]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     assert paraphrase.main([str(file), "--column", "text", "--output", str(output)]) == 0
     table = pq.read_table(output)
     assert table["row"].to_pylist() == [1, 2, 3]
-    assert table["source"].to_pylist() == [TEXT, None, "嗯。"]
-    assert [bool(text) for text in table["paraphrase"].to_pylist()] == [True, False, False]
-    assert table.schema.metadata[b"encoder_signature"].startswith(b"pair-encoder-zh|")
+    assert table["source"].to_pylist() == [TEXT, None, "OK."]
+    written, *others = table["paraphrase"].to_pylist()
+    assert written in WRITTEN
+    assert others == [None, None]
+    assert table.schema.metadata[b"spscore_signature"].startswith(b"SPScore-zh|")
     assert "3 sentences: 1 paraphrased, 2 with no paraphrase" in capsys.readouterr().err
 
 
@@ -49,12 +48,14 @@ def test_a_file_keeps_its_rows(tmp_path: Path, capsys) -> None:
         (["--degree", "6", TEXT], "degree"),
         ([TEXT, "--output", "x.tsv"], "--output"),
         (["a.txt", "b.txt"], "b.txt"),
-        ([TEXT, "--tone", "正式"], "--tone"),
+        ([TEXT, "--tone", "文言"], "tone"),
+        ([TEXT], "make_writer"),
         ([TEXT, "--model", "no/such"], "no/such"),
         ([TEXT, "--endpoint", "http://127.0.0.1:9/v1", "--model", "m"], "127.0.0.1:9"),
     ],
 )
-def test_a_mistake_has_one_line(line: list[str], named: str, capsys, monkeypatch) -> None:
+def test_a_mistake_has_one_line(line: list[str], named: str, capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("GAIXIE_WRITER", str(tmp_path))
     monkeypatch.setattr("gaixie.udfs.paraphrase.endpoint.TRIES", 0)
     assert paraphrase.main(line) == 2
     out, err = capsys.readouterr()
@@ -113,26 +114,24 @@ def test_a_models_table(folder, tmp_path: Path, monkeypatch) -> None:
 # A service
 
 
-def test_a_service_writes_and_the_gates_judge(tmp_path: Path, capsys) -> None:
-    refused = "由于大雨，会议推迟到了下周三，但是已经通知了所有人。"
-    script = {"野生蘑菇": ["reworded", "english"], "会议推迟": ["english", "refused"]}
+def test_a_service_writes_and_the_checks_judge(tmp_path: Path, capsys) -> None:
+    source, refused = (
+        "此外，卫生部门提醒，野生蘑菇煮熟后仍然可能有毒，因此切勿采食。",
+        "由于大雨，会议推迟到了下周三，但是已经通知了所有人。",
+    )
+    script = {"野生蘑菇": ["reworded", "english"], "会议推迟": ["english", "refused"] * 2}
     server = llm_server.Server(tmp_path, script)
     try:
-        line = ["--endpoint", server.url, "--model", "m", TEXT, refused]
+        line = ["--endpoint", server.url, "--model", "m", "--draws", "2", source, refused]
         assert paraphrase.main(line) == 0
-        first, *others = capsys.readouterr().out.splitlines()
-        assert first == TEXT.replace("因此", "所以")
-        assert not any(llm_server.REFUSAL in own or "English" in own for own in others)
-        assert len(server.answered()) == 4
+        out, err = capsys.readouterr()
+        assert out.splitlines() == [source.replace("因此", "所以")]
+        assert f"{refused}: no paraphrase" in err
     finally:
         server.stop()
 
 
-def test_it_needs_no_pytorch() -> None:
+def test_it_needs_no_pytorch(known_writer) -> None:
     code = "import sys; sys.modules['torch'] = None; from gaixie.training import paraphrase; "
     code += f"sys.exit(paraphrase.main(['{TEXT}']))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+    assert output_of(sys.executable, "-c", code).strip()

@@ -40,10 +40,7 @@ def test_show_a_pair(folder, capsys):
 
 @pytest.mark.parametrize(
     ("line", "named"),
-    [
-        ("show {tmp}/none 花", "none"),
-        ("make {tmp}/t.jsonl --output {tmp}/x", "no column 'word'"),
-    ],
+    [("show {tmp}/none 花", "none"), ("make {tmp}/t.jsonl --output {tmp}/x", "no column 'word'")],
 )
 def test_bad_input(tmp_path, refused, line, named):
     (tmp_path / "t.jsonl").write_text('{"text": "花"}\n')

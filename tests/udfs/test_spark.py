@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import subprocess
 import sys
 
 import numpy as np
@@ -11,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
+from usage import output_of
 
 from gaixie.udfs.features import FEATURES, extract
 from gaixie.udfs.metrics import Pairs, load_metric
@@ -177,10 +177,7 @@ def test_workers_take_the_python_of_the_session(pytestconfig, tmp_path):
     bare.chmod(0o755)
     own = {"PATH": f"{bare.parent}:{os.environ['PATH']}", "SPARK_LOCAL_IP": "127.0.0.1"}
     environment = {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
-    line = [sys.executable, str(script)]
-    done = subprocess.run(line, env=environment | own, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = re.findall(r"0\.\d+", done.stdout)
+    found = re.findall(r"0\.\d+", output_of(sys.executable, script, env=environment | own))
     exec(blocks[0], names := {})
     [expected] = names["metric"].outputs([names["source"]], [names["paraphrase"]])
     np.testing.assert_allclose(np.float32(found), expected, rtol=1e-6)
@@ -212,10 +209,8 @@ def test_under_spark_connect(pytestconfig, pairs, expected):
     """The functions must work over Spark Connect, with a real server and a client without Java."""
     given = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     path = pytestconfig.rootpath / "examples/pairs.jsonl"
-    line = [sys.executable, "-c", UNDER_CONNECT, str(path)]
-    done = subprocess.run(line, env=os.environ | given, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+    said = output_of(sys.executable, "-c", UNDER_CONNECT, path, env=os.environ | given)
+    found = json.loads(said.splitlines()[-1])
     values, outputs = (table[:20] for table in expected)
     for name, column in (
         ("acs", values[:, FEATURES.index("acs")]),

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gaixie.training.modeling.entities_kept import ENTITIES, entities_kept
 from gaixie.udfs.metrics import Metric, Pairs, load_metric
 from gaixie.udfs.metrics.bootstrap import Resamples, diversity, estimate, leave_one_out, mean_of
 from gaixie.udfs.text.entities import EntityFinder, load_settings
+from gaixie.udfs.text.entities_kept import ENTITIES, entities_kept
 from gaixie.udfs.text.normalise import NORMALISATION
 
 METRICS = ("spscore", "spscore-meaning", "self-bleu")

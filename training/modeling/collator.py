@@ -10,7 +10,7 @@ from zlib import crc32
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from gaixie.training.modeling.prompt import degree, prompt
+from gaixie.udfs.paraphrase.prompt import degree, prompt
 
 IGNORED = -100
 """The label that a loss ignores."""
@@ -23,7 +23,7 @@ class Collator:
     """Encodes pairs as int64 tensors of shape (pairs, longest), padded on the right.
 
     labels: the token that a model must predict at each place, IGNORED elsewhere. A causal model
-    reads the prompt (training/modeling/prompt.py) and the paraphrase in input_ids; a
+    reads the prompt (udfs/paraphrase/prompt.py) and the paraphrase in input_ids; a
     sequence-to-sequence model reads the source in input_ids and the labels, moved by one place, in
     decoder_input_ids.
 

@@ -19,10 +19,10 @@ import torch
 from gaixie.training.modeling.collator import causal_prompts, padded
 from gaixie.training.modeling.entity_constraint import EntityConstraint
 from gaixie.training.modeling.model import end_tokens
-from gaixie.training.modeling.prompt import DEGREES
 from gaixie.training.modeling.tokenizer import ENTITIES, EntityAlignedTokenizer
 from gaixie.training.settings import Decoding
 from gaixie.udfs.command_line import say
+from gaixie.udfs.paraphrase.prompt import DEGREES
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.punctuation import restore
 

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gaixie.training.modeling.entities_kept import ENTITIES, entities_kept
 from gaixie.training.modeling.generator import Generator
 from gaixie.training.modeling.model import load_model
 from gaixie.training.settings import Decoding, Ranking
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.text.entities import EntityFinder, load_settings
+from gaixie.udfs.text.entities_kept import ENTITIES, entities_kept
 from gaixie.udfs.text.normalise import normalise
 
 

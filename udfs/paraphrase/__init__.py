@@ -1,1 +1,1 @@
-"""Paraphrases by edits from a lexicon and from rules of structure, each checked before use."""
+"""Paraphrases: a language model writes drafts, and what reads them decides which are shown."""

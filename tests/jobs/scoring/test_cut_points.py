@@ -3,13 +3,12 @@
 from collections import Counter
 
 import numpy as np
-import pandas as pd
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gaixie.jobs.scoring.report import warnings_of
 from gaixie.jobs.scoring.settings import Cuts
-from gaixie.jobs.scoring.sorting import Cells, count_cells, cut_stages
+from gaixie.jobs.scoring.sorting import Cells, cut_stages
 from gaixie.udfs.spscore.stages import SCORE_BINS, stage
 
 UNIT = st.floats(0, 1, width=32)
@@ -49,19 +48,6 @@ def test_stages_by_quantiles(pairs, shares, least):
         assert below - at_cut.mean() < share or below == 0
     counts = {number: pairs for (_, number), pairs in found.counts().items()}
     assert counts == Counter(stages.tolist())
-
-
-def test_scores_are_cut_points_as_given():
-    rule = Cuts(scores=(0.2, 0.5, 0.9), min_meaning=0.8)
-    assert cut_stages(Cells(), {"llm": rule}).cuts == {"llm": [0.2, 0.5, 0.9]}
-
-
-def test_cells_of_a_table(spark):
-    table = pd.DataFrame({"origin": ["llm", "llm", "human"], "spscore": [0.5, 0.5, 0.25]})
-    table["meaning"] = np.array([0.4, 0.6, 0.4], np.float32)
-    cuts = {"llm": Cuts(min_meaning=0.5), "human": Cuts(min_meaning=0.3)}
-    cells = count_cells(spark.createDataFrame(table), cuts)
-    assert cells == {("llm", 5000, True): 1, ("llm", 5000, False): 1, ("human", 2500, False): 1}
 
 
 def test_a_stage_with_almost_no_pairs_gets_a_warning():

@@ -7,8 +7,8 @@ import pytest
 import rjieba
 
 from gaixie.research.pair_encoder.broken import Breaker
-from gaixie.research.pair_encoder.examples import Examples, differences
-from gaixie.research.pair_encoder.sets import Example, Sets, clean, consensus, held_out, usable
+from gaixie.research.pair_encoder.examples import Examples
+from gaixie.research.pair_encoder.sets import Example, Sets, consensus
 from gaixie.udfs.meaning.pair_encoder import TASKS
 
 SENTENCES = [
@@ -45,15 +45,6 @@ def test_the_consensus_leaves_the_stranger_out() -> None:
     assert stranger not in consensus([*near, stranger], [1] * 5)
     assert {*consensus([*near, stranger], [1] * 5)} == {*near}
     assert consensus(near, [0] * 4) == []
-
-
-def test_clean_and_usable() -> None:
-    assert clean("我 去,你呢?") == "我去，你呢？"
-    assert clean("价格是1,000元.") == "价格是1,000元。"
-    assert not usable("抱歉，我无法翻译这句话，请您谅解。")
-    assert not usable("哈哈哈哈哈哈哈哈哈哈哈哈哈哈哈哈")
-    assert not usable("this is no Chinese sentence at all")
-    assert usable("我们昨天在公园里散步了很久。")
 
 
 def test_examples_are_the_same_again_and_have_a_target() -> None:
@@ -101,10 +92,3 @@ def test_examples_are_the_same_again_and_have_a_target() -> None:
     assert roles  # only one kind of written pairs was rated
     assert all(own["same"] == 0 and own["meaning"] == 0.3 for own in roles)
     assert any("overall" not in own.targets and own.targets["same"] == 1 for own in degrees)
-
-
-def test_differences_mark_what_is_wrong_and_some_groups_are_held_out() -> None:
-    assert differences("今天很好", "今天不好") == [(2, 3)]
-    assert differences("今天很好", "今天好") == [(2, 3)]
-    assert differences("今天", "今天") == []
-    assert [group for group in range(16) if held_out(group)] == [7, 15]

@@ -16,9 +16,9 @@ def examples() -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory, examples):
+def service(tmp_path_factory, examples, known_writer):
     """Yields a service with all parts."""
-    with serving(whole_app(tmp_path_factory.mktemp("service"), examples)) as service:
+    with serving(whole_app(tmp_path_factory.mktemp("service"), examples, known_writer)) as service:
         yield service
 
 

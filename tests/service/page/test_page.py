@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from axe_core_python.sync_playwright import Axe
 from services import BROWSER, serving, texts, until, whole_app
 
+from gaixie.service.paraphrasing import CARD
 from gaixie.udfs.meaning import explain
-from gaixie.udfs.paraphrase.card import card
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.spscore.stages import ORIGINS
 
@@ -180,11 +181,12 @@ def test_a_paragraph_is_paraphrased_sentence_by_sentence(open_page):
 
 def test_the_page_says_what_writes_and_how_good_it_is(open_page):
     """The page must quote the shipped paraphraser's card, in its own language."""
+    card = yaml.safe_load(CARD.read_text("utf-8"))
     page = open_page("/#paraphrase")
     page.click("text=About this model")
-    assert page.inner_text("#card") == " ".join(card()["en"].split())
+    assert page.inner_text("#card") == " ".join(card["en"].split())
     page.click("#language")
-    assert page.inner_text("#card") == " ".join(card()["zh"].split())
+    assert page.inner_text("#card") == " ".join(card["zh"].split())
 
 
 def test_a_table(open_page, examples, tmp_path):

@@ -8,12 +8,12 @@ from tiny_causal import tiny_causal
 from transformers import AutoTokenizer
 
 from gaixie.training.loop.stage import count_right, token_loss
-from gaixie.training.modeling.collator import IGNORED, Collator, padded
-from gaixie.training.modeling.entities_kept import ENTITIES
-from gaixie.training.modeling.prompt import degree
+from gaixie.training.modeling.collator import IGNORED, Collator
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.vocabulary import EOS
+from gaixie.udfs.paraphrase.prompt import degree
 from gaixie.udfs.text.entities import load_settings
+from gaixie.udfs.text.entities_kept import ENTITIES
 
 PAIRS = [
     {"source": "他2024年3月去了山里", "paraphrase": "2024年3月他在山里"},
@@ -82,11 +82,6 @@ def test_codes(causal):
         assert code in ("", str(degree(row["source"], row["paraphrase"])))
     assert collate.code_of(rows[0] | {"code": "正式"}) == "正式"
     assert Collator(causal, 64, None).code_of(rows[0] | {"code": "正式"}) == ""
-
-
-def test_padded():
-    assert padded([[1, 2], [3]], 0).tolist() == [[1, 2], [3, 0]]
-    assert padded([[1, 2], [3]], 0, "left").tolist() == [[1, 2], [0, 3]]
 
 
 def test_loss_by_hand():

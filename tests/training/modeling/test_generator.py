@@ -10,9 +10,9 @@ from transformers import AutoTokenizer
 
 from gaixie.training.modeling.generator import Generator
 from gaixie.training.modeling.model import load_model
-from gaixie.training.modeling.prompt import prompt
 from gaixie.training.modeling.trained_paraphraser import Ranked, TrainedParaphraser
 from gaixie.training.settings import Decoding, Ranking
+from gaixie.udfs.paraphrase.prompt import prompt
 
 COPIED = "我们在公园看书"
 PAIRS = [

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from gaixie.udfs.metrics import METRICS, Free, Pairs, load_metric
@@ -35,8 +36,10 @@ def test_every_metric_keeps_the_common_form(name):
     assert ((there >= low - 1e-9) & (there <= high + 1e-9)).all()
     assert np.isnan(scores[4])  # there is no paraphrase
     assert np.isnan(scores[3]) == metric.needs_source
-    one = metric.sentence_scores(Pairs.of(SOURCES, PARAPHRASES, REFERENCES))
-    np.testing.assert_allclose(one, scores[:3], rtol=1e-12)  # rows are independent
+    columns = [pa.array(["一", *side]) for side in (SOURCES, PARAPHRASES, REFERENCES)]
+    for kind in (pa.string(), pa.large_string()):
+        one = metric.sentence_scores(Pairs.of(*(side.cast(kind).slice(1) for side in columns)))
+        np.testing.assert_allclose(one, scores[:3], rtol=1e-12)  # rows are independent
     assert isinstance(metric.corpus_score(Pairs.of(SOURCES, PARAPHRASES, REFERENCES)), float)
     assert len(metric.sentence_scores(Pairs.of([], [], []))) == 0
     assert "v:" in metric.signature()

@@ -1,71 +1,110 @@
-"""The whole paraphraser, with the shipped pair encoder."""
+"""Drafts of a tiny model that knows them by heart, judged by what ships."""
+
+import json
+import math
 
 import numpy as np
 import pytest
+from tiny_writer import tiny_writer
 
-from gaixie.udfs.paraphrase.paraphraser import Gates, Paraphraser, Wanted, change
+from gaixie.udfs.paraphrase.paraphraser import SENTENCE, Paraphraser, Wanted
+from gaixie.udfs.paraphrase.quality import COLUMNS, FILE, Quality
+from gaixie.udfs.paraphrase.writer import Draft, ModelWriter
+from gaixie.udfs.spscore import OUTPUTS
 
-TEXTS = [
-    "此外，卫生部门提醒，野生蘑菇煮熟后仍然可能有毒，因此切勿采食。",
-    "如果你认为这个决定非常重要，那么应该立刻告诉大家。",
-    "由于大雨，会议推迟到了下周三，但是已经通知了所有人。",
+RAIN, READ, DATE = (
+    "会议原定周四举行，因为暴雨推迟到了下周。",
+    "他昨天在图书馆看书。",
+    "《红楼梦》的销量在2024年3月5日超过了3000本。",
+)
+GOOD = "因为暴雨，原定周四举行的会议推迟到了下周。"
+LIGHT = "昨天他在图书馆看书。"
+KNOWN = [
+    (RAIN, "4", GOOD),
+    (READ, "4", READ),  # a copy, so that a lighter degree is tried
+    (READ, "2", LIGHT),
+    (DATE, "4", "2024年3月6日，《红楼梦》的销量超过了3000本。"),  # another date
+    (DATE, "2", "《红楼梦》的销量在2024年3月5日超过了三千本。"),
+    (RAIN, "口语", "会本来周四开，下暴雨，改到下周了。"),
 ]
 
 
 @pytest.fixture(scope="module")
-def paraphraser() -> Paraphraser:
-    return Paraphraser.load()
+def writer(tmp_path_factory) -> ModelWriter:
+    return ModelWriter.load(tiny_writer(tmp_path_factory.mktemp("writer"), KNOWN), "float32")
 
 
-def test_paraphrases_differ_and_are_the_same_again(paraphraser: Paraphraser) -> None:
-    first, again = paraphraser(TEXTS, Wanted(n=3)), paraphraser(TEXTS, Wanted(n=3))
-    assert first == again
-    assert sum(map(bool, first)) >= 2
-    for text, own in zip(TEXTS, first, strict=True):
-        assert text not in [one.text for one in own]
-        assert len({one.text for one in own}) == len(own) <= 3
+@pytest.fixture(scope="module")
+def quality() -> Quality:
+    return Quality.load()
 
 
-def test_what_shares_a_batch_changes_nothing(paraphraser: Paraphraser) -> None:
-    together = [[one.text for one in own] for own in paraphraser(TEXTS)]
-    alone = [[one.text for one in paraphraser([text])[0]] for text in TEXTS]
-    assert together == alone
+@pytest.fixture(scope="module")
+def paraphraser(writer: ModelWriter, quality: Quality) -> Paraphraser:
+    return Paraphraser(writer, quality, temperature=0.1, accepted=0.0)
 
 
-def test_a_lower_degree_changes_less(paraphraser: Paraphraser) -> None:
-    def mean(degree: int) -> float:
-        found = zip(TEXTS, paraphraser(TEXTS, Wanted(degree)), strict=True)
-        return float(np.mean([change(text, own[0].text) for text, own in found if own]))
-
-    assert mean(1) < mean(5)
+def texts(found) -> list[list[str]]:
+    return [[one.text for one in own] for own in found]
 
 
-def test_kept_terms_and_entities_stay(paraphraser: Paraphraser) -> None:
-    text = "此外，在2024年3月5日，《红楼梦》的销量已经超过了3000本，但是书店仍然很冷清。"
-    for own in paraphraser([text], Wanted(n=5, keep=("仍然",)))[0]:
-        assert all(term in own.text for term in ("2024年3月5日", "《红楼梦》", "3000本", "仍然"))
+def test_a_degree_then_a_lighter_one_then_nothing(paraphraser: Paraphraser) -> None:
+    found = paraphraser([RAIN, READ, DATE, "Hello.", ""])
+    assert texts(found) == [[GOOD], [LIGHT], [], [], []]
+    assert set(found[0][0].judgements) == {*OUTPUTS}
 
 
-def test_what_is_quoted_stays(paraphraser: Paraphraser) -> None:
-    """Quoted text must stay, also inside quotation marks that normalisation changes."""
-    quoted = "“没有理由，就是每天早上都不想睁眼！”"
-    text = f"他说：{quoted}但是我们都认为，这种情况非常罕见。"
-    [found] = paraphraser([text], Wanted(n=3))
-    assert found
-    assert all(quoted in own.text for own in found)
+def test_a_tone_and_terms_to_keep(paraphraser: Paraphraser) -> None:
+    assert texts(paraphraser([RAIN], Wanted(tone="口语"))) == [[KNOWN[-1][2]]]
+    assert texts(paraphraser([RAIN], Wanted(keep=("会议原定",)))) == [[]]
 
 
-def test_gates_that_nothing_passes_give_nothing() -> None:
-    assert Paraphraser.load(Gates(same=1.1))(TEXTS) == [[], [], []]
+def test_a_text_is_written_sentence_by_sentence(paraphraser: Paraphraser) -> None:
+    """A sentence without a paraphrase stays, and so does the space between sentences."""
+    [[whole]] = paraphraser([f"{RAIN}\n  {DATE}{READ}"])
+    assert whole.text == f"{GOOD}\n  {DATE}{LIGHT}"
+    alone = [own[0] for own in paraphraser([RAIN, READ])]
+    assert whole.accepted == pytest.approx(min(one.accepted for one in alone))
+    for name in OUTPUTS:
+        mean = np.mean([one.judgements[name] for one in alone])
+        assert whole.judgements[name] == pytest.approx(mean)
 
 
-@pytest.mark.parametrize("text", ["", "。", "hello", "\U0001f600" * 5, "字"])
-def test_nothing_to_write_is_no_error(paraphraser: Paraphraser, text: str) -> None:
-    assert paraphraser([text])[0] == []
+@pytest.mark.parametrize("text", ["他说：“走吧！”然后走了。", "一。\n\n二？！三……四", "没有句号"])
+def test_the_sentences_of_a_text_are_the_text(text: str) -> None:
+    assert "".join(SENTENCE.findall(text)) == text
 
 
-def test_wrong_values_are_named() -> None:
-    with pytest.raises(ValueError, match="degree: expected 1 to 5, not 6"):
-        Wanted(degree=6)
-    with pytest.raises(ValueError, match="n: expected 1 or more, not 0"):
-        Wanted(n=0)
+def test_what_readers_hardly_accept_is_not_shown(writer, quality) -> None:
+    strict = Paraphraser(writer, quality, temperature=0.1, accepted=1.01)
+    assert texts(strict([RAIN, READ])) == [[], []]
+
+
+@pytest.mark.parametrize("wrong", [{"degree": 6}, {"degree": 0}, {"n": 0}, {"tone": "文言"}])
+def test_a_request_out_of_range(wrong) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Wanted(**wrong)
+
+
+# Quality
+
+
+def test_likelihood_and_meaning_raise_acceptance(quality: Quality) -> None:
+    """By hand: the logistic function of the weighted columns."""
+    drafts = [Draft(GOOD, -0.4, -2.0), Draft(GOOD, -2.5, -9.0), Draft("会议取消了。", -0.4, -2.0)]
+    likely, unlikely, other = quality([RAIN] * 3, drafts)
+    assert likely.accepted > max(unlikely.accepted, other.accepted)
+    model = json.loads(FILE.read_text("utf-8"))["written"]
+    row = dict(zip(COLUMNS, quality.columns([RAIN], drafts[:1])[0], strict=True))
+    x = [
+        (row[name] - mean) / scale
+        for name, mean, scale in zip(model["columns"], model["mean"], model["scale"], strict=True)
+    ]
+    total = sum(a * b for a, b in zip(x, model["accepted"], strict=True)) + model["accepted_bias"]
+    assert likely.accepted == pytest.approx(1 / (1 + math.exp(-total)))
+
+
+def test_a_draft_without_likelihood(quality: Quality) -> None:
+    [reading] = quality([RAIN], [Draft(GOOD)])
+    assert 0 < reading.accepted < 1
+    assert quality([], []) == []

@@ -2,11 +2,11 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from usage import output_of
 
 from gaixie.udfs.storage import cache
 
@@ -23,10 +23,7 @@ print(acs.__file__)
 def score_one(package: Path, **given: str) -> None:
     own = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA")}
     own |= {"PYTHONSAFEPATH": "1", "PYTHONPATH": str(package.parent), **given}
-    line = [sys.executable, "-c", SCORE_ONE]
-    done = subprocess.run(line, env=own, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert str(package) in done.stdout
+    assert str(package) in output_of(sys.executable, "-c", SCORE_ONE, env=own)
 
 
 @pytest.mark.skipif(not cache._runs_shipped(), reason="no AVX2")

@@ -113,8 +113,7 @@ def test_no_text_takes_quadratic_time(piece):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["kinds: [date, planet]", "longest: {title: 0}", "units: [[米, '']]"],
+    "text", ["kinds: [date, planet]", "longest: {title: 0}", "units: [[米, '']]"]
 )
 def test_bad_settings(tmp_path, text):
     path = tmp_path / "entities.yaml"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gaixie.training.modeling.prompt import degree, overlap, prompt
+from gaixie.udfs.paraphrase.prompt import degree, overlap, prompt
 
 
 def test_the_prompt():

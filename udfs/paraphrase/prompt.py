@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections import Counter
 
 DEGREES = 5
+END = "<|endoftext|>"
+"""The end token of Qwen's models, which ends a paraphrase."""
 TONES = ("正式", "口语", "精简")
 SHARED = (0.115, 0.20, 0.30, 0.45)
 """Upper bounds of the overlap of degrees 5, 4, 3 and 2; above the last, the degree is 1."""

@@ -1,0 +1,146 @@
+"""Draws paraphrases from a causal model that CTranslate2 runs, and says how likely a text is.
+
+    writer = ModelWriter.load("~/.cache/gaixie/writer")
+    writer.draw(["…"], code="4", draws=6)       # for each source its different drafts
+
+A folder holds model.bin and config.json, which CTranslate2 reads, and tokenizer.json;
+training/make_writer.py makes it. Neither PyTorch nor transformers is loaded.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from gaixie.udfs.paraphrase.prompt import END, prompt
+
+BATCH = 16
+"""Sources at once."""
+TOP_P = 0.95
+"""Probability mass of the nucleus of draws (Holtzman et al. 2020)."""
+MODEL, TOKENIZER = "model.bin", "tokenizer.json"
+
+
+class Draft(NamedTuple):
+    """What a writer made of a source."""
+
+    text: str
+    likelihood: float = math.nan
+    """Mean log probability of its tokens and its end; NaN if the writer does not know it."""
+    weakest: float = math.nan
+    """The lowest of them."""
+
+
+class Writer(Protocol):
+    """What writes drafts: a model here, or a service."""
+
+    name: str
+
+    def draw(
+        self, sources: Sequence[str], code: str, draws: int, temperature: float, seed: int | None
+    ) -> list[list[Draft]]:
+        """Returns the different drafts of each source.
+
+        code: a degree or a tone (prompt.py). seed: None goes on where the last call ended.
+        """
+
+
+class ModelWriter:
+    """A converted model and its tokenizer. Get one from :meth:`load`."""
+
+    def __init__(self, folder: Path, precision: str):
+        from tokenizers import Tokenizer
+
+        self.folder, self.precision, self.name = folder, precision, folder.name
+        self.tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+        self._begin(0)
+
+    @classmethod
+    def load(cls, folder: str | Path, precision: str = "int8") -> ModelWriter:
+        """Loads a folder. precision: CTranslate2's compute_type.
+
+        Raises ValueError, in one line, if the folder has no such model.
+        """
+        folder = Path(folder).expanduser()
+        for name in (MODEL, TOKENIZER):
+            if not (folder / name).is_file():
+                raise ValueError(
+                    f"{folder}: has no {name}; make writer (training/make_writer.py) makes it"
+                )
+        try:
+            return cls(folder, precision)
+        except Exception as error:  # tokenizers raises Exception itself
+            raise ValueError(f"{folder}: {str(error).splitlines()[0]}") from None
+
+    def _begin(self, seed: int) -> None:
+        """Loads the model. Only then does CTranslate2 use a seed, in the threads that it starts."""
+        import ctranslate2
+
+        self.model: Any = None  # the memory of the one before
+        ctranslate2.set_random_seed(seed)
+        threads = len(os.sched_getaffinity(0))
+        self.model = ctranslate2.Generator(
+            str(self.folder), compute_type=self.precision, intra_threads=threads
+        )
+        self._seed: int | None = seed
+
+    def draw(
+        self,
+        sources: Sequence[str],
+        code: str = "",
+        draws: int = 6,
+        temperature: float = 0.5,
+        seed: int | None = None,
+    ) -> list[list[Draft]]:
+        """Returns the different drafts of each source, likely ones first.
+
+        seed: loads the model again, unless nothing was drawn since it was loaded with this seed.
+        """
+        if seed is not None and seed != self._seed:
+            self._begin(seed)
+        self._seed = None
+        starts = [self._tokens(prompt(text, code)) for text in sources]
+        texts: list[list[str]] = [[] for _ in sources]
+        order = sorted(range(len(sources)), key=lambda k: len(starts[k]))
+        for first in range(0, len(order), BATCH):
+            places = order[first : first + BATCH]
+            written = self.model.generate_batch(
+                [starts[k] for k in places],
+                max_length=10 + 2 * len(starts[places[-1]]),
+                include_prompt_in_result=False,
+                end_token=END,
+                num_hypotheses=draws,
+                sampling_topk=0,
+                sampling_topp=TOP_P,
+                sampling_temperature=temperature,
+            )
+            for k, one in zip(places, written, strict=True):
+                lines = [self.tokenizer.decode(ids).strip() for ids in one.sequences_ids]
+                texts[k] = [*dict.fromkeys(lines)]
+        pairs = [(prompt(sources[k], code), text) for k, own in enumerate(texts) for text in own]
+        read = iter(self.log_probabilities(pairs))
+        found = [[_draft(text, next(read)) for text in own] for own in texts]
+        return [sorted(own, key=lambda draft: -draft.likelihood) for own in found]
+
+    def log_probabilities(self, pairs: Sequence[tuple[str, str]]) -> list[list[float]]:
+        """Returns the natural log probability of each token of a text, and of its end, behind its
+        prompt.
+
+        pairs: (prompt, text).
+        """
+        starts = [self._tokens(start) for start, _ in pairs]
+        ends = [[*self._tokens(text), END] for _, text in pairs]
+        lines = [start + end for start, end in zip(starts, ends, strict=True)]
+        found = self.model.score_batch(lines, max_batch_size=BATCH) if lines else []
+        return [one.log_probs[-len(end) :] for one, end in zip(found, ends, strict=True)]
+
+    def _tokens(self, text: str) -> list[str]:
+        return self.tokenizer.encode(text, add_special_tokens=False).tokens
+
+
+def _draft(text: str, log_probabilities: Sequence[float]) -> Draft:
+    mean = math.fsum(log_probabilities) / len(log_probabilities)
+    return Draft(text, mean, min(log_probabilities))

@@ -44,4 +44,3 @@ import pandas
 pairs = pandas.read_json("examples/pairs.jsonl", lines=True)
 gaixie.score(pairs).to_csv("scored.csv")
 END
-timed "a paraphrase" gaixie paraphrase "会议原定周四举行，但因为暴雨推迟到了下周。"

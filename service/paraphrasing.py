@@ -31,7 +31,6 @@ COST = 100
 """Pairs as which a text counts in the queue."""
 TERMS, MOST = 16, 12
 """The most terms to keep, and candidates of a text."""
-SEEDS = 2**31
 Why = Literal["empty", "undecodable", "too_long", "no_han", "nothing_good_enough"]
 
 
@@ -53,9 +52,6 @@ class ParaphraseRequest(Strict):
     )
     tone: Literal["正式", "口语", "精简"] | None = Field(
         default=None, description="a tone, instead of a degree"
-    )
-    seed: int | None = Field(
-        default=None, ge=0, lt=SEEDS, description="the same seed draws the same candidates"
     )
     keep: list[Text] = Field(
         default_factory=list, max_length=TERMS, description="terms that must not change"
@@ -105,9 +101,6 @@ class Asked(NamedTuple):
     keep: tuple[str, ...]
     options: tuple[bool, bool]
     """(explain, changes)."""
-    seed: int | None
-    alone: tuple[str, ...]
-    """The texts of a request with a seed, else none: a model's draws depend on the batch."""
 
 
 class ParaphrasingPart(Part):
@@ -132,9 +125,7 @@ class ParaphrasingPart(Part):
         self.spscore, self.segmenter = SPScore.load(self.tier), load_segmenter()
         self.signature = self.spscore.signature(self.segmenter)
         self._paraphraser = self._load_paraphraser()
-        self.write(
-            Asked(1, 1, None, (), (False, False), None, ()), ["今天天气很好，我们去公园吧。"]
-        )
+        self.write(Asked(1, 1, None, (), (False, False)), ["今天天气很好，我们去公园吧。"])
 
     def about(self) -> dict[str, Any]:
         card = yaml.safe_load(CARD.read_text("utf-8"))
@@ -146,7 +137,7 @@ class ParaphrasingPart(Part):
         """Returns a ParaphraseResult for each text."""
         reasons = [self._unfit(text) for text in texts]
         fit = ["" if why else text for text, why in zip(texts, reasons, strict=True)]
-        wanted = Wanted(asked.degree, asked.n, asked.keep, asked.seed, asked.tone)
+        wanted = Wanted(asked.degree, asked.n, asked.keep, asked.tone)
         found = self._paraphraser(fit, wanted)
         return [
             self._result(asked, text, [one.text for one in own], why)
@@ -195,9 +186,8 @@ class ParaphrasingPart(Part):
         most = self.settings.max_texts
         if len(texts) > most:
             raise HTTPException(413, f"{len(texts):,} texts: at most {most:,} a request")
-        alone = () if given.seed is None else tuple(texts)
         keep, options = tuple(sorted(given.keep)), (given.explain, given.changes)
-        asked = Asked(given.n, given.degree, given.tone, keep, options, given.seed, alone)
+        asked = Asked(given.n, given.degree, given.tone, keep, options)
         work = self._batcher.submit(asked, texts, self.settings.timeout)
         results = await while_connected(request, work)
         answer = {

@@ -42,10 +42,10 @@ def run(args: argparse.Namespace) -> int:
     """Checks the arguments, serves until a signal ends it, and returns the exit code."""
     settings = options_of(ServiceSettings, args, tokens=read_tokens())
     SPScore.load(args.tier)  # here and below: mistakes show before a port is open
-    if args.model:
-        Paraphraser.load(args.model)
-    elif not default_writer():
-        say("no paraphrasing: its model is not here; python training/make_writer.py makes it")
+    if folder := args.model or default_writer():
+        Paraphraser.load(folder)
+    else:
+        say("no paraphrasing: its model is not here; gaixie writer (make writer) makes it")
     make = partial(make_service, args.tier, settings, model=args.model)
     return serve(make, args.host, args.port, args.workers, args.drain, settings.tokens)
 

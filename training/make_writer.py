@@ -1,13 +1,13 @@
 """Makes the folder from which gaixie paraphrase writes: a base and our adapter, in eight bits.
 
   python training/make_writer.py                  the adapter that ships, on its base
-  python training/make_writer.py --adapter out/paraphraser/run/model --output writers/own
+  python training/make_writer.py --adapter adapters/own --output writers/own
   gaixie paraphrase --model writers/own "…"
 
 Downloads the base (1.1 GB) unless --parts has it, and needs 8 GB of memory, two minutes and 1.4 GB
-of disk; PyTorch is not needed. --adapter is a folder of PEFT, as training/curriculum.py writes it,
-for a base of modeling/base_files.py of the kind Qwen2; it keeps its tokenizer's tokens. (For one
-that was trained whole: ct2-transformers-converter --quantization int8 --copy_files tokenizer.json.)
+of disk; PyTorch is not needed. --adapter is a folder of PEFT for a base of kind Qwen2 that
+modeling/base_files.py knows; its tokenizer's tokens are kept. (A model of training/curriculum.py is
+whole: ct2-transformers-converter --model … --quantization int8 --copy_files tokenizer.json.)
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
@@ -60,8 +60,11 @@ def main(argv: list[str] | None = None) -> int:
 
 def make(options: Writing) -> None:
     """Runs the command: merges, converts, publishes the folder at once."""
-    if (options.output / MODEL).exists():
-        raise ValueError(f"{options.output}: already has a model; move it away")
+    import gguf  # noqa: F401  (before the download)
+    import safetensors  # noqa: F401
+
+    if options.output.exists():
+        raise ValueError(f"{options.output}: is there already; move it away")
     for name in (CONFIG, CHANGES, TOKENIZER):
         if not (options.adapter / name).is_file():
             raise ValueError(f"{options.adapter}: has no {name}")

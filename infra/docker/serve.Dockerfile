@@ -1,6 +1,5 @@
-# The image of the paraphrase service: the metric, and a trained model where EXTRAS has what it needs.
-#   docker build -f infra/docker/serve.Dockerfile -t gaixie-serve:0.1.0 .                        scoring alone
-#   docker build -f infra/docker/serve.Dockerfile -t gaixie-serve:0.1.0 --build-arg EXTRAS=serve,train .
+# The image of the service: the metric, and the paraphraser where GAIXIE_WRITER names its mounted folder.
+#   docker build -f infra/docker/serve.Dockerfile -t gaixie-serve:0.1.0 .
 #   docker run -p 127.0.0.1:8000:8000 -e GAIXIE_TOKENS=me=SECRET gaixie-serve:0.1.0
 
 FROM python:3.11.14-slim-bookworm AS python

@@ -130,11 +130,13 @@ def _check_types(source: InputFiles, path: str) -> None:
             expected = "string" + " or a list of strings" * is_list
             found = f"{types[name].simpleString()}, expected {expected}"
             raise UserError(f"{path}: column '{name}' is {found}")
+    fault = "has the name of a column that the job writes; rename it or remove it"
     if settings.carried is not None:
+        if taken := {MALFORMED_LINE, INPUT_FILE} & {*types}:
+            raise UserError(f"{path}: column '{min(taken)}' {fault}")
         return
     for name, renamed in source.extra_names.items():
         if renamed.lower() in RESERVED or (renamed != name and renamed in types):
-            fault = "has the name of a column that the job writes; rename it or remove it"
             if name == "origin" and settings.origin:
                 fault += ", or read the origins from it: --origin-column origin instead of --origin"
             raise UserError(f"{path}: column '{name}' {fault}")
@@ -222,9 +224,7 @@ def _with_scans(spark: SparkSession, source: InputFiles, origin: str | None) -> 
         if source.kind == "jsonl":
             what = "no JSON object, expected one a line (jq -c .[] makes lines of a JSON array)"
         elif rows:
-            what = (
-                f"all {rows:,} rows are malformed: none has the {len(names)} fields of the header"
-            )
+            what = f"all {rows:,} rows are malformed (the header has {len(names)} fields)"
         raise UserError(f"{shown(source.files[0].uri)}: {what}")
     for file, parts in scans.items():
         unknown = next((part.unknown for part in parts if part.unknown), None)

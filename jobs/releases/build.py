@@ -128,7 +128,12 @@ def _check(request: ReleaseRequest) -> list[rows.SourceRun]:
         stages = " ".join(map(str, request.stages))
         raise UserError(f"{runs[0].folder}: no pairs in stages {stages}")
     used = [run.manifest for run in runs if run.rows]
-    licences = {one.get("license") for run in used for one in run.settings.get("inputs", [])}
+    licences = {
+        one.get("license")
+        for run in used
+        for one, read in zip(run.settings.get("inputs", []), run.inputs, strict=False)
+        if read.files
+    }
     _check_licences(request, licences - {None})
     for origin in cut_apart([run.cuts for run in used]):
         say(f"warning: the runs have other cut points of {origin}; score_corpus.py --cuts-of")

@@ -176,7 +176,8 @@ def split_column(shares: Sequence[float], seed: int, columns: Sequence[str]) -> 
         return pa.array(SPLITS).take(pa.array(splits_of(key, shares, seed)))
 
     source = F.col("source")
-    return split(F.coalesce(F.col(GROUP).cast("string"), source) if GROUP in columns else source)
+    group = F.expr(f"nullif(cast({GROUP} AS string), '')") if GROUP in columns else source
+    return split(F.coalesce(group, source))
 
 
 def write_shards(

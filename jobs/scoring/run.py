@@ -113,13 +113,13 @@ def cuts_of(folder: str, settings: ScoreSettings, signature: str) -> dict[str, C
 
     Raises UserError if it has another signature, or no cut points of an origin of the inputs.
     """
-    name = CLEANED if storage.exists(storage.join(folder, CLEANED)) else MANIFEST
     with as_user_error():
-        run = read_run(folder, name)
-        whole: dict[str, Any] = {o: of for o, of in run.cuts.items() if None not in of}
-        cuts = {o: Cuts(scores=of, min_meaning=run.min_meaning[o]) for o, of in whole.items()}
+        published = storage.exists(storage.join(folder, MANIFEST))
+        run = read_run(folder, MANIFEST if published else CLEANED)
     if run.signature != signature:
         raise UserError(f"--cuts-of {folder}: scored by {run.signature}, not {signature}")
+    whole: dict[str, Any] = {o: of for o, of in run.cuts.items() if None not in of}
+    cuts = {o: Cuts(scores=of, min_meaning=run.min_meaning.get(o, 0.0)) for o, of in whole.items()}
     for origin in {source.origin for source in settings.inputs} - {None, *cuts}:
         if not settings.cuts[str(origin)].scores:
             raise UserError(f"{folder}: no cut points of {origin}; give cuts.{origin}.scores")
@@ -161,7 +161,7 @@ def score_inputs(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
         examples = pick_examples(job, manifest.stages)
     manifest = manifest.model_copy(update={"seconds": seconds})
     storage.write(job.path(REPORT), report_page(manifest, job.folder, examples))
-    if (total := manifest.total).quarantined > job.settings.max_quarantined * total.read:
+    if (total := manifest.total).quarantined / total.read > job.settings.max_quarantined:
         fault = f"{total.quarantined:,} of {total.read:,} rows are in quarantine"
         raise UserError(f"{fault}; nothing was published; see {job.path(REPORT)}")
     job.check_lock()

@@ -269,9 +269,10 @@ def compare(data_set: DataSet, scored: Scores, config: Config) -> list[dict[str,
     parts = {data_set.name: (scored.reported & ~added, data_set.published)}
     length = scored.table["source"].str.len().to_numpy()
     for low, high in pairwise([0, *data_set.lengths, np.inf] if data_set.lengths else []):
-        rows = scored.reported & (low < length) & (length <= high)
+        rows = scored.reported & ~added & (low < length) & (length <= high)
         span = f"over {low}" if high == np.inf else f"{low + 1} to {high}"
-        parts[f"{data_set.name}, {span} characters"] = rows, {}
+        if rows.any():
+            parts[f"{data_set.name}, {span} characters"] = rows, {}
     if data_set.extended:
         extended = scored.reported, data_set.published_extended
         parts[f"{data_set.name}-extended"] = extended

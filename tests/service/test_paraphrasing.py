@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 from gaixie.service.app import make_app
 from gaixie.service.paraphrasing import ParaphrasingPart
 from gaixie.service.settings import ServiceSettings
-from gaixie.udfs.paraphrase.paraphraser import Paraphrase, Paraphraser, Wanted
+from gaixie.udfs.paraphrase.paraphraser import Paraphrase, Paraphraser
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 
 SOURCES = [
@@ -59,18 +59,14 @@ def ask(client, **given) -> dict:
     return answer.json()
 
 
-def test_the_candidates_are_those_of_the_library(client):
-    answer = ask(client, texts=SOURCES, n=3, seed=7, degree=4)
-    library, metric = Paraphraser.load()(SOURCES, Wanted(4, 3, (), 7)), SPScore.load()
-    for source, result, found in zip(SOURCES, answer["results"], library, strict=True):
-        texts = [one.text for one in found]
-        outputs = metric.outputs([source] * len(texts), texts)
-        rows = dict(zip(texts, outputs.tolist(), strict=True))
-        kept = sorted((t for t in texts if rows[t][-1] >= 0.1), key=lambda t: -rows[t][-1])
-        assert [one["text"] for one in result["candidates"]] == kept
-        assert result["left_out"] == len(texts) - len(kept)
-        for one in result["candidates"]:
-            assert [one[name] for name in OUTPUTS] == pytest.approx(rows[one["text"]], abs=1e-6)
+def test_the_candidates_are_judged_by_the_metric(client):
+    answer, metric = ask(client, texts=SOURCES, n=3, degree=4), SPScore.load()
+    for source, result in zip(SOURCES, answer["results"], strict=True):
+        texts = [one["text"] for one in result["candidates"]]
+        assert 1 <= len(texts) <= 3
+        rows = metric.outputs([source] * len(texts), texts)
+        for one, row in zip(result["candidates"], rows.tolist(), strict=True):
+            assert [one[name] for name in OUTPUTS] == pytest.approx(row, abs=1e-6)
     assert answer["signature"] == metric.signature()
 
 

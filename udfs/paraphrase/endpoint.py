@@ -28,15 +28,15 @@ TONED = "请把下面的句子改写得更{}，意思、人名、地名和数字
 class EndpointWriter:
     """A service and its model. Raises ImportError without the package openai."""
 
-    def __init__(self, url: str, model: str):
+    def __init__(self, url: str, model: str, seed: int = 0):
         from openai import OpenAI
 
         key = os.environ.get("OPENAI_API_KEY", "none")
-        self.name = model
+        self.name, self.seed = model, seed
         self._client = OpenAI(base_url=url, api_key=key, max_retries=TRIES, timeout=TIMEOUT)
 
     def draw(
-        self, sources: Sequence[str], code: str, draws: int, temperature: float, seed: int | None
+        self, sources: Sequence[str], code: str, draws: int, temperature: float
     ) -> list[list[Draft]]:
         """Returns the different drafts of each source, fewer if answers are empty or cut off.
 
@@ -46,7 +46,7 @@ class EndpointWriter:
             instruction = TONED.format(code)
         else:
             instruction = ASKED[max(least for least in ASKED if least <= code)]
-        asked = [(text, (seed or 0) + k) for text in sources for k in range(draws)]
+        asked = [(text, self.seed + k) for text in sources for k in range(draws)]
 
         def ask(one: tuple[str, int]) -> str:
             return self._ask(f"{instruction}\n\n{one[0]}", temperature, one[1])
@@ -68,9 +68,10 @@ class EndpointWriter:
                 seed=seed,
             )
         except APIStatusError as error:
-            if error.status_code == 400:  # a content filter: fails only this sentence
+            if error.code == "content_filter":  # fails only this sentence
                 return ""
-            raise ValueError(f"{self._client.base_url}: answered {error.status_code}") from None
+            said = f"answered {error.status_code}, {error.message}"
+            raise ValueError(f"{self._client.base_url}: {said}") from None
         except APIConnectionError:
             raise ValueError(f"{self._client.base_url}: cannot be reached") from None
         except OpenAIError as error:

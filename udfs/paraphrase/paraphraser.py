@@ -5,8 +5,8 @@
 
 A text is written sentence by sentence. A draft passes if it differs from its sentence, has all its
 entities and the terms to keep, and a reader is likely enough to accept it (quality.py). Of those
-that pass, the one with the highest expected judgement is best. If none passes, a lighter degree is
-tried; if that fails too, there is no paraphrase.
+that pass, the one with the highest expected judgement is best. If fewer pass than are wanted, some
+of a lighter degree follow; if none passes, there is none.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pathlib import Path
 from gaixie.udfs.paraphrase.prompt import DEGREES, TONES
 from gaixie.udfs.paraphrase.quality import Quality, Reading
 from gaixie.udfs.paraphrase.writer import Draft, ModelWriter, Writer
-from gaixie.udfs.text.entities import EntityFinder, EntitySettings
-from gaixie.udfs.text.entities_kept import entities_kept
+from gaixie.udfs.text.entities import EntityFinder, load_settings
+from gaixie.udfs.text.entities_kept import ENTITIES, entities_kept
 from gaixie.udfs.text.normalise import is_han, normalise
 
 DEGREE = 4
@@ -45,8 +45,6 @@ class Wanted:
     n: int = 1
     keep: tuple[str, ...] = ()
     """Terms that must not change."""
-    seed: int | None = 0
-    """The same seed and texts give the same paraphrases; None gives others each time."""
     tone: str | None = None
     """One of TONES, instead of a degree."""
 
@@ -94,12 +92,12 @@ class Paraphraser:
     ):
         self.writer, self.quality = writer, quality or Quality.load()
         self.draws, self.temperature, self.accepted = draws, temperature, accepted
-        self._finder = EntityFinder(EntitySettings())
+        self._finder = EntityFinder(load_settings(ENTITIES))
 
     @classmethod
-    def load(cls, folder: str | Path | None = None) -> Paraphraser:
+    def load(cls, folder: str | Path | None = None, seed: int = 0) -> Paraphraser:
         """Loads the writer of a folder. Raises ValueError, in one line, if there is none."""
-        return cls(ModelWriter.load(folder or writer_folder()))
+        return cls(ModelWriter.load(folder or writer_folder(), seed=seed))
 
     def __call__(
         self, texts: Sequence[str], wanted: Wanted | None = None
@@ -119,10 +117,9 @@ class Paraphraser:
         """Returns the paraphrases of each sentence, best first."""
         found: dict[str, list[Paraphrase]] = {text: [] for text in sentences}
         draws = max(self.draws, 2 * wanted.n)
-        for attempt, code in enumerate(wanted.codes):
-            seed = None if attempt else wanted.seed
+        for code in wanted.codes:
             short = [text for text in sentences if len(found[text]) < wanted.n]
-            drawn = self.writer.draw(short, code, draws, self.temperature, seed)
+            drawn = self.writer.draw(short, code, draws, self.temperature)
             pairs = [
                 (source, draft)
                 for source, own in zip(short, drawn, strict=True)
@@ -146,7 +143,8 @@ class Paraphraser:
         terms = [normalise(term) for term in keep]
         return (
             a != b
-            and "\ufffd" not in b
+            and draft.strip()
+            and not {"\ufffd", "\n"} & {*draft}
             and all(b.count(term) >= a.count(term) for term in terms if term)
             and not entities_kept(a, b, self._finder) < 100
         )

@@ -40,52 +40,41 @@ class Writer(Protocol):
     name: str
 
     def draw(
-        self, sources: Sequence[str], code: str, draws: int, temperature: float, seed: int | None
+        self, sources: Sequence[str], code: str, draws: int, temperature: float
     ) -> list[list[Draft]]:
-        """Returns the different drafts of each source.
-
-        code: a degree or a tone (prompt.py). seed: None goes on where the last call ended.
-        """
+        """Returns the different drafts of each source. code: a degree or a tone (prompt.py)."""
 
 
 class ModelWriter:
     """A converted model and its tokenizer. Get one from :meth:`load`."""
 
-    def __init__(self, folder: Path, precision: str):
+    def __init__(self, folder: Path, precision: str, seed: int):
+        import ctranslate2
         from tokenizers import Tokenizer
 
-        self.folder, self.precision, self.name = folder, precision, folder.name
+        self.name = folder.resolve().name
         self.tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
-        self._begin(0)
+        ctranslate2.set_random_seed(seed)  # of the threads that it starts from now on
+        threads = int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
+        self.model: Any = ctranslate2.Generator(
+            str(folder), compute_type=precision, intra_threads=threads
+        )
 
     @classmethod
-    def load(cls, folder: str | Path, precision: str = "int8") -> ModelWriter:
-        """Loads a folder. precision: CTranslate2's compute_type.
+    def load(cls, folder: str | Path, precision: str = "int8", seed: int = 0) -> ModelWriter:
+        """Loads a folder. precision: CTranslate2's compute_type. seed: 0 to 4,294,967,295; the same
+        seed and the same calls draw the same drafts.
 
         Raises ValueError, in one line, if the folder has no such model.
         """
         folder = Path(folder).expanduser()
         for name in (MODEL, TOKENIZER):
             if not (folder / name).is_file():
-                raise ValueError(
-                    f"{folder}: has no {name}; make writer (training/make_writer.py) makes it"
-                )
+                raise ValueError(f"{folder}: has no {name}; gaixie writer (make writer) makes it")
         try:
-            return cls(folder, precision)
+            return cls(folder, precision, seed)
         except Exception as error:  # tokenizers raises Exception itself
             raise ValueError(f"{folder}: {str(error).splitlines()[0]}") from None
-
-    def _begin(self, seed: int) -> None:
-        """Loads the model. Only then does CTranslate2 use a seed, in the threads that it starts."""
-        import ctranslate2
-
-        self.model: Any = None  # the memory of the one before
-        ctranslate2.set_random_seed(seed)
-        threads = len(os.sched_getaffinity(0))
-        self.model = ctranslate2.Generator(
-            str(self.folder), compute_type=self.precision, intra_threads=threads
-        )
-        self._seed: int | None = seed
 
     def draw(
         self,
@@ -93,15 +82,8 @@ class ModelWriter:
         code: str = "",
         draws: int = 6,
         temperature: float = 0.5,
-        seed: int | None = None,
     ) -> list[list[Draft]]:
-        """Returns the different drafts of each source, likely ones first.
-
-        seed: loads the model again, unless nothing was drawn since it was loaded with this seed.
-        """
-        if seed is not None and seed != self._seed:
-            self._begin(seed)
-        self._seed = None
+        """Returns the different drafts of each source, likely ones first."""
         starts = [self._tokens(prompt(text, code)) for text in sources]
         texts: list[list[str]] = [[] for _ in sources]
         order = sorted(range(len(sources)), key=lambda k: len(starts[k]))
@@ -134,7 +116,8 @@ class ModelWriter:
         starts = [self._tokens(start) for start, _ in pairs]
         ends = [[*self._tokens(text), END] for _, text in pairs]
         lines = [start + end for start, end in zip(starts, ends, strict=True)]
-        found = self.model.score_batch(lines, max_batch_size=BATCH) if lines else []
+        whole = {"max_batch_size": BATCH, "max_input_length": 0}
+        found = self.model.score_batch(lines, **whole) if lines else []
         return [one.log_probs[-len(end) :] for one, end in zip(found, ends, strict=True)]
 
     def _tokens(self, text: str) -> list[str]:

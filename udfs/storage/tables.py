@@ -126,7 +126,8 @@ def known_as(header: Sequence[str], side: str) -> str | None:
 
 def named(header: Sequence[str], columns: Iterable[str]) -> list[str]:
     """Returns the columns; for source and paraphrase, those that known_as finds."""
-    return [known_as(header, name) or name if name in NAMES else name for name in columns]
+    known = {name: known_as(header, name) for name in {*columns} & {*NAMES} - {*header}}
+    return [known.get(name) or name for name in columns]
 
 
 # Reading

@@ -34,9 +34,10 @@ def test_it_writes_what_it_knows_by_the_code(writer: ModelWriter) -> None:
     assert drawn[0][0].text == known[OTHER]
 
 
-def test_a_seed_draws_the_same_again(writer: ModelWriter) -> None:
+def test_a_seed_draws_the_same_again(folder) -> None:
     first, again, other = (
-        writer.draw([SOURCE], "4", draws=5, temperature=3.0, seed=seed) for seed in (1, 1, 2)
+        ModelWriter.load(folder, seed=seed).draw([SOURCE], "4", draws=5, temperature=3.0)
+        for seed in (1, 1, 2)
     )
     assert first == again != other
     texts = [draft.text for draft in first[0]]
@@ -59,9 +60,11 @@ def test_likelihoods_are_those_of_transformers(folder, writer: ModelWriter) -> N
 
 
 def test_a_folder_without_a_model(tmp_path) -> None:
-    with pytest.raises(ValueError, match="make_writer"):
+    with pytest.raises(ValueError, match="gaixie writer"):
         ModelWriter.load(tmp_path)
     (tmp_path / "model.bin").write_bytes(b"x")
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(ValueError, match=tmp_path.name):
         ModelWriter.load(tmp_path)
+    with pytest.raises(ValueError, match=tmp_path.name):
+        ModelWriter.load(tmp_path, seed=-1)

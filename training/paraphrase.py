@@ -92,11 +92,12 @@ def paraphrase(args: argparse.Namespace) -> int:
 
 def _load(args: argparse.Namespace) -> tuple[Write, pa.Schema]:
     """Returns what writes, and the columns of its table."""
+    degree = DEGREE if args.degree is None else args.degree
+    wanted = Wanted(degree, args.n, tuple(args.keep), args.tone)
     if args.model and not args.endpoint and not Path(args.model, MODEL).is_file():
         return _load_model(args)
     if args.endpoint and not args.model:
         raise ValueError("--endpoint: give --model too, the service's model")
-    wanted = Wanted(args.degree, args.n, tuple(args.keep), args.tone)
     if args.endpoint:
         writer: Writer = EndpointWriter(args.endpoint, args.model, args.seed)
     else:
@@ -119,7 +120,7 @@ def _load(args: argparse.Namespace) -> tuple[Write, pa.Schema]:
 def _load_model(args: argparse.Namespace) -> tuple[Write, pa.Schema]:
     from gaixie.training.modeling.trained_paraphraser import TrainedParaphraser  # loads PyTorch
 
-    code = args.tone or str(args.degree)
+    code = args.tone or (str(args.degree) if args.degree else "")
     decoding, ranking = options_of(Decoding, args, code=code), options_of(Ranking, args)
     paraphraser = TrainedParaphraser.load(args.model, ranking)
 
@@ -181,9 +182,8 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     sentences = f"sentences, or a file of {', '.join(READ)}, or - for standard input"
     add("sentences", nargs="+", metavar="SENTENCE", help=sentences)
     add("-n", type=positive, default=1, metavar="N", help="paraphrases of a sentence (%(default)s)")
-    degree = "degree of change (%(default)s)"
-    add("--degree", type=int, default=DEGREE, choices=range(1, 6), metavar="1-5", help=degree)
-    add("--tone", choices=TONES, metavar="TONE", help=f"instead: {', '.join(TONES)}")
+    add("--degree", type=int, metavar="1-5", help=f"degree of change ({DEGREE})")
+    add("--tone", help=f"instead of a degree: {', '.join(TONES)}")
     keep = "a term that must not change; may be repeated"
     add("--keep", action="append", default=[], metavar="TERM", help=keep)
     add("--seed", type=int, default=0, metavar="N", help="of random choices (%(default)s)")

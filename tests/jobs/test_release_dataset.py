@@ -383,7 +383,9 @@ def test_a_run_whose_files_changed_is_used_for_nothing(copy, fault, monkeypatch,
 
 def test_licences_are_compared_before_spark_starts(copy, monkeypatch):
     for run_id, license in (("a", "CC-BY-2.0"), ("b", "ODbL")):
-        change(copy, run_id, "settings", {"inputs": [{"license": license}, {}]})
+        change(copy, run_id, "settings", {"inputs": [{"license": license}, {"license": "none"}]})
+        read = {"path": "x", "format": "jsonl", "bytes": 1}
+        change(copy, run_id, "inputs", [read | {"files": 1}, read | {"files": 0}])
     monkeypatch.setattr(build, "start_session", None)
     given = ["--runs", "a", "b", "--version", "1.0", "--license", "MIT"]
     assert "declare 'CC-BY-2.0', 'ODbL'" in refused(copy, *given)

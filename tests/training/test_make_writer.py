@@ -60,7 +60,7 @@ def test_the_writer_has_the_adapters_changes(adapter, tmp_path, capsys) -> None:
     assert found == pytest.approx(expected, abs=0.1)  # its weights have eight bits
     assert [*(tmp_path / "made").iterdir()] == [tmp_path / "made/writer"]
     assert make_writer.main(line) == 2
-    assert "already has a model" in capsys.readouterr().err
+    assert "is there already" in capsys.readouterr().err
 
 
 def test_a_folder_that_is_no_adapter(tmp_path, capsys) -> None:

@@ -49,7 +49,7 @@ def test_a_file_keeps_its_rows(known_writer, tmp_path: Path, capsys) -> None:
         ([TEXT, "--output", "x.tsv"], "--output"),
         (["a.txt", "b.txt"], "b.txt"),
         ([TEXT, "--tone", "文言"], "tone"),
-        ([TEXT], "make_writer"),
+        ([TEXT], "gaixie writer"),
         ([TEXT, "--model", "no/such"], "no/such"),
         ([TEXT, "--endpoint", "http://127.0.0.1:9/v1", "--model", "m"], "127.0.0.1:9"),
     ],

@@ -143,7 +143,7 @@ class Paraphraser:
         terms = [normalise(term) for term in keep]
         return (
             a != b
-            and draft.strip()
+            and bool(draft.strip())
             and not {"\ufffd", "\n"} & {*draft}
             and all(b.count(term) >= a.count(term) for term in terms if term)
             and not entities_kept(a, b, self._finder) < 100

@@ -65,13 +65,14 @@ def serve(
     workers: int = 1,
     drain: int = 30,
     tokens: dict[str, str] | None = None,
+    note: str = "",
 ) -> int:
     """Serves until SIGTERM or SIGINT, and returns the exit code.
 
     make: makes the application in each process; must be picklable for several workers. port: 0
     takes a free one. drain: seconds to finish requests under way when the service ends. tokens:
-    warns if anybody on the network may use the service without. Raises OSError if the port is not
-    available.
+    warns if anybody on the network may use the service without. note: a line to say once it
+    listens. Raises OSError if the port is not available.
     """
     how = OPTIONS | {"workers": workers, "timeout_graceful_shutdown": drain}
     config = uvicorn.Config(make, factory=True, **how)
@@ -79,6 +80,8 @@ def serve(
     shown = f"[{host}]" if ":" in host else host
     if host not in LOOPBACK and not tokens:
         say(f"warning: {host} is open to the network, but there are no tokens")
+    if note:
+        say(note)
     say(f"http://{shown}:{listening.getsockname()[1]}  {workers} process{'es' * (workers > 1)}")
     if workers > 1:
         Workers(config, [listening]).run()

@@ -26,7 +26,7 @@ from functools import partial
 
 from gaixie.service.listening import default_writer, make_service, serve
 from gaixie.service.settings import ServiceSettings, read_tokens
-from gaixie.udfs.command_line import make_parser, positive, run_command, say
+from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.defaults import TIER_NAMES
 from gaixie.udfs.paraphrase.paraphraser import Paraphraser
 from gaixie.udfs.spscore import SPScore
@@ -44,10 +44,9 @@ def run(args: argparse.Namespace) -> int:
     SPScore.load(args.tier)  # here and below: mistakes show before a port is open
     if folder := args.model or default_writer():
         Paraphraser.load(folder)
-    else:
-        say("no paraphrasing: its model is not here; gaixie writer (make writer) makes it")
+    note = "" if folder else "no paraphrasing: gaixie writer (make writer) makes its model, once"
     make = partial(make_service, args.tier, settings, model=args.model)
-    return serve(make, args.host, args.port, args.workers, args.drain, settings.tokens)
+    return serve(make, args.host, args.port, args.workers, args.drain, settings.tokens, note)
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

@@ -25,7 +25,7 @@ from gaixie.udfs.text.segmenters import load_segmenter
 
 CARD = Path(paraphrase.__file__).with_name("card.yaml")
 """What the paraphraser is and how good it is, in words."""
-BATCH, WAIT = 64, 0.01
+BATCH, WAIT = 16, 0.01
 """Texts of a batch; seconds that a text waits for others."""
 COST = 100
 """Pairs as which a text counts in the queue."""

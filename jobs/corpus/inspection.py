@@ -154,6 +154,8 @@ def _with_footers(spark: SparkSession, source: InputFiles) -> InputFiles:
             raise reader_fault([*uris, source.settings.path][0], str(error)) from None
     path, first = source.settings.path, shown(source.files[0].uri)
     expected = {own.name: own.type for own in footers[0].schema}
+    for name, kind in expected.items():
+        _check_fields(kind, f"{first}: column '{name}'")
     for file, footer in zip(source.files, footers, strict=True):
         if others := expected.keys() ^ {*footer.schema.names}:
             fault = f"column '{min(others)}' is not in every file of {path}"
@@ -184,6 +186,15 @@ def _with_footers(spark: SparkSession, source: InputFiles) -> InputFiles:
         rows={uri: footer.rows for uri, footer in by_uri.items()},
         in_python=in_python,
     )
+
+
+def _check_fields(kind: pa.DataType, where: str) -> None:
+    """Raises UserError if two fields in a column differ only in case, which Spark cannot hold."""
+    fields = [kind.field(number) for number in range(kind.num_fields)]
+    if pa.types.is_struct(kind) and len({field.name.lower() for field in fields}) < len(fields):
+        raise UserError(f"{where}: fields {', '.join(kind.names)} differ only in case: rename one")
+    for field in fields:
+        _check_fields(field.type, where)
 
 
 def _java_can_name(spark: SparkSession, uri: str) -> bool:

@@ -161,7 +161,7 @@ def score_inputs(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
         examples = pick_examples(job, manifest.stages)
     manifest = manifest.model_copy(update={"seconds": seconds})
     storage.write(job.path(REPORT), report_page(manifest, job.folder, examples))
-    if (total := manifest.total).quarantined / total.read > job.settings.max_quarantined:
+    if (total := manifest.total).quarantined / max(total.read, 1) > job.settings.max_quarantined:
         fault = f"{total.quarantined:,} of {total.read:,} rows are in quarantine"
         raise UserError(f"{fault}; nothing was published; see {job.path(REPORT)}")
     job.check_lock()

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gaixie.udfs.paraphrase.prompt import DEGREES, TONES
-from gaixie.udfs.paraphrase.quality import Quality, Reading
-from gaixie.udfs.paraphrase.writer import Draft, ModelWriter, Writer
+from gaixie.udfs.paraphrase.quality import Quality
+from gaixie.udfs.paraphrase.writer import ModelWriter, Writer
 from gaixie.udfs.text.entities import EntityFinder, load_settings
 from gaixie.udfs.text.entities_kept import ENTITIES, entities_kept
 from gaixie.udfs.text.normalise import is_han, normalise
@@ -130,7 +130,8 @@ class Paraphraser:
             passed: dict[str, list[tuple[float, Paraphrase]]] = {text: [] for text in short}
             for (source, draft), reading in zip(pairs, readings, strict=True):
                 if reading.accepted >= self.accepted:
-                    passed[source].append(_ranked(draft, reading))
+                    one = Paraphrase(draft.text, reading.accepted, reading.judgements)
+                    passed[source].append((reading.overall, one))
             for source, own in passed.items():
                 known = {one.text for one in found[source]}
                 best = [one for _, one in sorted(own, key=lambda two: -two[0])]
@@ -161,10 +162,6 @@ class Paraphraser:
             chosen = [some[min(rank, len(some) - 1)] if some else None for some in own]
             texts.append(_text_of(sentences, chosen))
         return texts
-
-
-def _ranked(draft: Draft, reading: Reading) -> tuple[float, Paraphrase]:
-    return reading.overall, Paraphrase(draft.text, reading.accepted, reading.judgements)
 
 
 def _text_of(sentences: Sequence[str], chosen: Sequence[Paraphrase | None]) -> Paraphrase:

@@ -1,7 +1,7 @@
 """Draws paraphrases from a causal model that CTranslate2 runs, and says how likely a text is.
 
     writer = ModelWriter.load("~/.cache/gaixie/writer")
-    writer.draw(["…"], code="4", draws=6)       # for each source its different drafts
+    writer.draw(["…"], "4", draws=6, temperature=0.4)       # for each source its different drafts
 
 A folder holds model.bin and config.json, which CTranslate2 reads, and tokenizer.json;
 training/make_writer.py makes it. Neither PyTorch nor transformers is loaded.
@@ -77,11 +77,7 @@ class ModelWriter:
             raise ValueError(f"{folder}: {str(error).splitlines()[0]}") from None
 
     def draw(
-        self,
-        sources: Sequence[str],
-        code: str = "",
-        draws: int = 6,
-        temperature: float = 0.5,
+        self, sources: Sequence[str], code: str, draws: int, temperature: float
     ) -> list[list[Draft]]:
         """Returns the different drafts of each source, likely ones first."""
         starts = [self._tokens(prompt(text, code)) for text in sources]

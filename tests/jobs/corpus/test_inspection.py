@@ -114,12 +114,14 @@ def test_records_of_a_large_file_are_read_once(spark, tmp_path, monkeypatch):
 
 
 LLM, KIND, GB = {"origin": "llm"}, {"origin_column": "kind"}, {"encoding": "gb18030"}
+NESTED = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["Id", "id"])
 REFUSED = [
     ("a.parquet", {"source": [A], "x": [B]}, LLM, "paraphrase"),
     ("a.tsv", f"{A}\t{B}\t0\n", LLM, "csv.columns"),
     ("a.parquet", ONE | {"paraphrase": [7]}, LLM, "paraphrase"),
     ("a.parquet", ONE | {"kind": [1.5]}, KIND, "kind"),
     ("a.parquet", ONE | {"SL": ["x"]}, LLM, "SL"),
+    ("a.parquet", ONE | {"meta": pa.ListArray.from_arrays([0, 1], NESTED)}, LLM, "meta"),
     ("a.parquet", ONE | {"fit": ["x"]}, LLM, "fit"),
     ("a.parquet", ONE | {"kind": ["gpt"]}, KIND, "gpt"),
     ("a.parquet", ONE | {"kind": [None]}, KIND, "kind"),

@@ -20,6 +20,9 @@ PAIRS  ?= 2000000
 BIN    := .venv/bin
 INSTALL = PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --constraint infra/constraints.txt
 
+# The tests start many processes; with byte code, none compiles all of Gaixie, pytest and hypothesis again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: constraints locks sbom demo demo-train writer paraphraser test test-long test-fast bench bench-serve lint model dist clean
 .DELETE_ON_ERROR:
 

@@ -47,6 +47,8 @@ TORCH = re.compile(
     re.MULTILINE,
 )
 """Matches a file that imports PyTorch, directly or through one of these modules."""
+LONG = re.compile(r"\bmark\.long\b|\bcluster, ")
+"""Matches a file with a long test; ``-m long`` imports no other, as that takes half a minute."""
 LONGEST = ("tests/jobs/test_s3.py", "tests/jobs/test_demo.py", "tests/infra/test_dist.py")
 LONGEST += ("tests/training/test_curriculum.py", "tests/jobs/test_score_corpus.py")
 LONGEST += ("tests/jobs/test_release_dataset.py", "tests/service/page/test_page.py")
@@ -63,13 +65,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @cache
-def imports_torch(path: Path) -> bool:
-    return path.suffix == ".py" and bool(TORCH.search(path.read_text("utf-8")))
+def matches(pattern: re.Pattern, path: Path) -> bool:
+    return path.suffix == ".py" and bool(pattern.search(path.read_text("utf-8")))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    fast = config.option.fast and collection_path.is_file()
-    return True if fast and imports_torch(collection_path) else None
+    if not collection_path.is_file():
+        return None
+    torch = config.option.fast and matches(TORCH, collection_path)
+    short = config.option.markexpr == "long" and not matches(LONG, collection_path)
+    return True if torch or short else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -79,10 +84,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         names = {mark for mark, given in FIXTURES.items() if given & {*item.fixturenames}}
         if item.path.is_relative_to(ROOT / "tests/training"):
             names.add("training")
-        if imports_torch(item.path):
+        if matches(TORCH, item.path):
             names.add("torch")
         for name in names:
             item.add_marker(name)
+        if item.get_closest_marker("long") and not matches(LONG, item.path):
+            raise pytest.UsageError(f"{item.nodeid}: -m long would not find it; see LONG")
     items.sort(key=_place)
 
 

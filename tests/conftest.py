@@ -49,9 +49,12 @@ TORCH = re.compile(
 """Matches a file that imports PyTorch, directly or through one of these modules."""
 LONG = re.compile(r"\bmark\.long\b|\bcluster, ")
 """Matches a file with a long test; ``-m long`` imports no other, as that takes half a minute."""
-LONGEST = ("tests/jobs/test_s3.py", "tests/jobs/test_demo.py", "tests/infra/test_dist.py")
-LONGEST += ("tests/training/test_curriculum.py", "tests/jobs/test_score_corpus.py")
-LONGEST += ("tests/jobs/test_release_dataset.py", "tests/service/page/test_page.py")
+LONGEST = (
+    "jobs/test_s3 jobs/test_demo infra/test_dist training/test_curriculum jobs/test_score_corpus "
+    "jobs/test_release_dataset service/page/test_page jobs/test_build_clusters test_package "
+    "udfs/spscore/test_adversaries jobs/test_endings udfs/test_spark research/test_fit_spscore "
+    "research/test_identify_paraphrases udfs/text/segmenters/test_jieba"
+)
 """Files that start first: one process runs a whole file, and would otherwise finish last."""
 
 
@@ -94,11 +97,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _place(item: pytest.Item) -> int:
-    for number, name in enumerate(LONGEST):
-        if item.nodeid.startswith(name):
+    for number, name in enumerate(LONGEST.split()):
+        if item.nodeid.startswith(f"tests/{name}.py"):
             return number
     marks = ("training", "spark", "torch")
-    return next((10 + k for k, mark in enumerate(marks) if item.get_closest_marker(mark)), 20)
+    return next((20 + k for k, mark in enumerate(marks) if item.get_closest_marker(mark)), 30)
 
 
 @pytest.fixture(scope="session")

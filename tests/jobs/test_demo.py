@@ -1,7 +1,8 @@
-"""The commands of `make demo` and `make demo-train` must work as in the Makefile: relative paths, own processes."""
+"""`make demo`, `make demo-train` and examples/train_tiny.py must work as documented: relative paths, own processes."""
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -11,18 +12,20 @@ import pytest
 from warm_up import compiling
 
 ROOT = Path(__file__).parents[2]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.training]
 
 
-@pytest.mark.spark
-@pytest.mark.long
-@pytest.mark.training
-def test_demo_train(tmp_path):
-    """It begins with make demo."""
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> tuple[Path, str]:
+    """Returns the folder where make demo-train, which begins with make demo, has run, and what it
+    printed."""
+    tmp_path = tmp_path_factory.mktemp("demo")
     for name in ("jobs", "research", "service", "training", "udfs", "conf", "examples"):
         (tmp_path / name).symlink_to(ROOT / name)
     line = ["make", "-s", "-f", str(ROOT / "Makefile"), f"BIN={Path(sys.executable).parent}"]
     line += ["-o", ".venv/.spark", "-o", ".venv/.train", "demo-train"]
-    line += ["TRAIN=--set trainer.max_steps=4 --set trainer.eval_steps=4"]
+    few = "trainer.max_steps=4", "trainer.eval_steps=4", "evaluation.generate=4"
+    line += ["TRAIN=" + " ".join(f"--set {one}" for one in few)]
     given = {"cwd": tmp_path, "env": os.environ | compiling(), "text": True}
     mine = tmp_path / "out/demo/mine"
     mine.parent.mkdir(parents=True)
@@ -33,8 +36,12 @@ def test_demo_train(tmp_path):
     mine.parent.rmdir()
     done = subprocess.run(line, capture_output=True, **given)
     assert done.returncode == 0, done.stderr
+    return tmp_path, done.stdout
+
+
+def test_demo_train(trained):
+    tmp_path, shown = trained
     assert (tmp_path / "out/demo-train/run/model/config.json").is_file()
-    shown = done.stdout
     total = re.findall(r"^total +(\d.*)", shown, re.MULTILINE)[0]
     read, *stages, quarantined, duplicates = map(int, total.split())
     assert (read, sum(stages), quarantined, duplicates) == (295, 288, 6, 1)
@@ -57,3 +64,11 @@ def test_demo_train(tmp_path):
     for ours, theirs in zip(number.findall(tables), number.findall(documented), strict=True):
         assert float(ours) == pytest.approx(float(theirs), abs=0.03 if "." in ours else 4)
     assert (tmp_path / "out/demo/runs/demo/report.html").is_file()
+
+
+def test_train_tiny(trained, monkeypatch, capsys):
+    monkeypatch.chdir(trained[0])
+    monkeypatch.setattr(sys, "argv", ["", "out/demo/runs/demo", "out/own"])
+    runpy.run_path("examples/train_tiny.py", run_name="__main__")
+    assert Path("out/own/run/model/config.json").is_file()
+    assert "finished: " in capsys.readouterr().out

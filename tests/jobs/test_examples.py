@@ -23,15 +23,6 @@ def example(monkeypatch, capsys):
     return run
 
 
-@pytest.fixture(scope="module")
-def demo(score, tmp_path_factory):
-    """Returns the root of a run of the sample pairs, as make demo makes it."""
-    root = tmp_path_factory.mktemp("demo")
-    pairs = ["--input", ROOT / "examples/pairs.jsonl", "--origin-column", "origin"]
-    assert score(root, *pairs, run_id="demo").code == 0
-    return root
-
-
 def test_tables_in_memory(example):
     assert "tier:core" in example("score_in_pandas.py")
 
@@ -76,13 +67,6 @@ def test_translations_of_wmt(example, tmp_path, monkeypatch):
     assert "1 sentences, 2 translations" in example("wmt_translations.py", table, "tiny")
     expected = {"source_en": "It rained.", "translations_zh": ["下雨了。", "天下雨了。"]}
     assert pq.read_table(table).to_pylist() == [expected]
-
-
-@pytest.mark.long
-def test_train_tiny(demo, example, tmp_path):
-    printed = example("train_tiny.py", demo / "runs/demo", tmp_path)
-    assert (tmp_path / "run/model/config.json").is_file()
-    assert "finished: " in printed
 
 
 def test_the_notebook_runs():

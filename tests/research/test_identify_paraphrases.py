@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,7 @@ def line(data: Path, encoder: str, output: Path, *more: str) -> list[str]:
 def test_members_are_averaged_in_report_and_metric(data, tmp_path, monkeypatch):
     monkeypatch.setattr(identify_paraphrases, "EPOCHS", 1)
     monkeypatch.setattr(identify_paraphrases, "FROZEN", 0)
+    monkeypatch.setattr(identify_paraphrases, "report", partial(report, samples=20))
     model, encoder = tmp_path / "model", tiny_bert(tmp_path / "encoder", layers=1)
     assert main(line(data, encoder, model, "--members", "2")) == 0
     found = json.loads((model / "identification.json").read_text("utf-8"))

@@ -34,14 +34,14 @@ COMPILED = {
 
 
 def class_archive() -> Path | None:
-    """Returns the path of the archive for this Java and Spark, which all clones share; None without
-    Java."""
+    """Returns the path of the archive for this Java and Spark, which all clones with the same
+    environment share, also through a link; None without Java."""
     folder = Path(os.environ.get("GAIXIE_CACHE_DIR", Path.home() / ".cache/gaixie"))
     home, spark = os.environ.get("JAVA_HOME"), find_spec("pyspark")
     java = f"{home}/bin/java" if home else shutil.which("java")
     if spark is None or java is None or not os.path.exists(java):
         return None
-    java, jars = os.path.realpath(java), Path(spark.origin).parent / "jars"
+    java, jars = os.path.realpath(java), Path(spark.origin).resolve().parent / "jars"
     known = f"{java} {os.stat(java).st_mtime_ns} {jars} {os.stat(jars).st_mtime_ns}"
     return folder / f"spark-{hashlib.sha256(known.encode()).hexdigest()[:16]}.jsa"
 

@@ -1,5 +1,6 @@
 """Fixtures, marks and settings for all tests."""
 
+import gc
 import os
 import re
 import signal
@@ -67,17 +68,19 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.markexpr = f"not ({' or '.join(SLOW)})"
 
 
+def pytest_collection() -> None:
+    gc.disable()  # until all is imported, as nothing of that is ever freed
+
+
 @cache
 def matches(pattern: re.Pattern, path: Path) -> bool:
     return path.suffix == ".py" and bool(pattern.search(path.read_text("utf-8")))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    if not collection_path.is_file():
-        return None
     torch = config.option.fast and matches(TORCH, collection_path)
-    short = config.option.markexpr == "long" and not matches(LONG, collection_path)
-    return True if torch or short else None
+    only_long = config.option.markexpr == "long" and collection_path.suffix == ".py"
+    return True if torch or (only_long and not matches(LONG, collection_path)) else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -96,12 +99,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_place)
 
 
+def pytest_runtestloop() -> None:
+    gc.freeze()
+    gc.enable()
+
+
 def _place(item: pytest.Item) -> int:
-    for number, name in enumerate(LONGEST.split()):
-        if item.nodeid.startswith(f"tests/{name}.py"):
+    for number, one in enumerate([*LONGEST.split(), "training", "spark", "torch"]):
+        if item.nodeid.startswith(f"tests/{one}.py") or item.get_closest_marker(one):
             return number
-    marks = ("training", "spark", "torch")
-    return next((20 + k for k, mark in enumerate(marks) if item.get_closest_marker(mark)), 30)
+    return 99
 
 
 @pytest.fixture(scope="session")

@@ -78,7 +78,7 @@ class CandidateOut(Judgements):
 
 class ParaphraseResult(Strict):
     source: str = Field(description="the text")
-    candidates: list[CandidateOut] = Field(description="by their score, best first")
+    candidates: list[CandidateOut] = Field(description="best first")
     left_out: int = Field(
         description="candidates left out because they change next to nothing, or the meaning"
     )
@@ -165,14 +165,13 @@ class ParaphrasingPart(Part):
         ]
         for candidate in judged:
             candidate["verdict"] = verdict(candidate)
-        good = [one for one in judged if _is_paraphrase(one)]
-        candidates = sorted(good, key=lambda one: -one["spscore"])
+        candidates = [one for one in judged if _is_paraphrase(one)]
         pairs = [(source, str(one["text"])) for one in candidates]
         with_reasons(pairs, candidates, asked.options, self.spscore, self.segmenter)
         return {
             "source": source,
             "candidates": candidates,
-            "left_out": len(judged) - len(good),
+            "left_out": len(judged) - len(candidates),
             "absent": [term for term in asked.keep if normalise(term) not in normalise(source)],
             "reason": reason or (None if candidates else "nothing_good_enough"),
         }

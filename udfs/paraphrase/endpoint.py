@@ -76,6 +76,6 @@ class EndpointWriter:
             raise ValueError(f"{self._client.base_url}: cannot be reached") from None
         except OpenAIError as error:
             raise ValueError(f"{self._client.base_url}: {type(error).__name__}") from None
-        choice = answer.choices[0]
-        text = (choice.message.content or "").strip()
-        return text if choice.finish_reason == "stop" and "\n" not in text else ""
+        whole = [one for one in answer.choices or () if one.finish_reason == "stop"]
+        text = (whole[0].message.content or "").strip() if whole else ""
+        return "" if "\n" in text else text

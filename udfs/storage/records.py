@@ -78,11 +78,22 @@ COMMON = frozenset(
 text is decoded as if it had another encoding."""
 
 
+MARKS = {
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),  # begins like UTF-16's
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+}
+
+
+def marked_encoding(data: bytes) -> str | None:
+    """Returns the wide encoding that a file's byte order mark names, if it has one."""
+    return next((name for name, marks in MARKS.items() if data.startswith(marks)), None)
+
+
 def likely_encoding(data: bytes) -> str | None:
-    """Returns utf-8, utf-16 (-le, -be without a mark), gb18030 or big5, whichever the beginning of
-    a file looks like; None if it looks like none of them."""
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
+    """Returns utf-8, utf-16 (-le, -be without a mark), utf-32, gb18030 or big5, whichever the
+    beginning of a file looks like; None if it looks like none of them."""
+    if mark := marked_encoding(data):
+        return mark
     if b"\0" in data[:2]:
         return "utf-16-be" if data.startswith(b"\0") else "utf-16-le"
     best, name = 0.0, None

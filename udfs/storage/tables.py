@@ -7,7 +7,6 @@ All of them read alike: whatever a file holds becomes a row, or a malformed reco
 from __future__ import annotations
 
 import bz2
-import codecs
 import gzip
 import io
 import lzma
@@ -31,6 +30,7 @@ from gaixie.udfs.storage.records import (
     is_wide,
     json_records,
     lines_of,
+    marked_encoding,
     plain_lines,
     sheet_records,
 )
@@ -250,8 +250,7 @@ def _resolved(form: Form, head: bytes) -> Form:
     """Returns the form with encoding, delimiter and quote, which the first bytes decide."""
     encoding = (form.encoding or "utf-8").lower()
     if encoding in ("utf-8", "utf8", "utf-8-sig"):
-        marked = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        encoding = "utf-16" if marked else "utf-8"
+        encoding = marked_encoding(head) or "utf-8"
     quote = ('"' if form.kind == "csv" else "") if form.quote is None else form.quote
     delimiter = form.delimiter or ("\t" if form.kind == "tsv" else ",")
     if form.kind == "csv" and not (form.delimiter or form.names):

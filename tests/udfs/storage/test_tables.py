@@ -154,7 +154,7 @@ def test_objects_of_a_line(line):
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl"])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "gb18030", "big5"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "gb18030", "big5"])
 def test_encodings(tmp_path, kind, encoding):
     sign = {"csv": ",", "tsv": "\t"}.get(kind)
     text = json.dumps({"source": A, "paraphrase": B}, ensure_ascii=False)
@@ -185,7 +185,7 @@ SENTENCES = "志愿者在清理河道时发现一块石碑，文物部门已经�
 
 
 @pytest.mark.parametrize(
-    "encoding", ["utf-8", "utf-16", "utf-16-le", "utf-16-be", "gb18030", "big5"]
+    "encoding", ["utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "gb18030", "big5"]
 )
 @pytest.mark.parametrize("cut", [0, 1])
 def test_the_encoding_that_a_file_looks_like(encoding, cut):

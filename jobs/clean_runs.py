@@ -18,7 +18,7 @@ import sys
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
-from gaixie.jobs.corpus.publish import CLEANED, LOCK, check_root, read_runs, run_locked
+from gaixie.jobs.corpus.runs import CLEANED, LOCK, check_root, read_runs, run_locked
 from gaixie.jobs.releases.store import runs_in_use, unpublished_builds
 from gaixie.udfs.command_line import UserError, as_user_error, make_parser, positive, run_command
 from gaixie.udfs.storage import storage

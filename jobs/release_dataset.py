@@ -31,7 +31,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from gaixie.jobs.corpus.publish import check_root
+from gaixie.jobs.corpus.runs import check_root
 from gaixie.jobs.releases import store
 from gaixie.jobs.releases.build import release
 from gaixie.jobs.releases.request import ReleaseRequest

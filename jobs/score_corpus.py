@@ -32,7 +32,7 @@ from pydantic import ValidationError
 
 from gaixie.jobs.corpus.files import SMALL_BYTES, check_apart, find_input
 from gaixie.jobs.corpus.input import Csv, Input
-from gaixie.jobs.corpus.publish import run_locked
+from gaixie.jobs.corpus.runs import run_locked
 from gaixie.jobs.scoring.settings import CONFIG, ScoreSettings, load_settings
 from gaixie.udfs.command_line import UserError, make_parser, positive, run_command
 from gaixie.udfs.storage import storage

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from rich.console import Console
 
-from gaixie.jobs.corpus.publish import read_runs
+from gaixie.jobs.corpus.runs import read_runs
 from gaixie.udfs.command_line import UserError, as_user_error, make_parser, positive, run_command
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.meaning.explain import Why, explainer

@@ -108,9 +108,9 @@ class Pairs:
         files that cannot be read.
         """
         self.folder = folder
-        self._folder = tempfile.TemporaryDirectory(prefix="gaixie-browse-")
+        self._temporary = tempfile.TemporaryDirectory(prefix="gaixie-browse-")
         try:
-            path = f"{self._folder.name}/pairs.duckdb"
+            path = f"{self._temporary.name}/pairs.duckdb"
             # By default DuckDB takes most of the machine's memory.
             self._database = duckdb.connect(path, config={"memory_limit": "2GB"})
             self.columns = self._fill(manifest, progress)
@@ -127,7 +127,7 @@ class Pairs:
         """Deletes the database."""
         if database := vars(self).pop("_database", None):  # else DuckDB reports it as leaked
             database.close()
-        self._folder.cleanup()
+        self._temporary.cleanup()
 
     def cursor(self) -> Cursor:
         return self._database.cursor()

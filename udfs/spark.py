@@ -202,7 +202,7 @@ def _column(given: Column | str) -> Column:
 
 
 def score_bin_column() -> Column:
-    """Returns gaixie.udfs.spscore.stages.score_bin as an expression of the column spscore."""
+    """Returns the bin of the column spscore: its product with SCORE_BINS, rounded."""
     return F.floor(F.col("spscore").cast("double") * SCORE_BINS + 0.5).cast("int")
 
 

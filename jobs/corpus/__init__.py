@@ -1,2 +1,2 @@
-"""Holds what every job needs: session, S3A, jars, storage, inputs, steps, locks, accounts,
-Parquet."""
+"""Holds what every job needs: Spark's session, inputs and their readers, markers of finished steps,
+runs and their locks, progress, Parquet."""

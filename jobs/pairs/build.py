@@ -1,11 +1,11 @@
 """Builds pairs by any method, from the lock of the output to its manifest.
 
-  input -> judged       the items, each with its group, or with the reason why no pair can use it
+  input -> checked      the items, each with its group, or with the reason why no pair can use it
         -> made         what the method makes of them: pairs, and leftovers with a reason
         -> pairs, quarantine
         -> manifest.json
 
-judged, made, and the tables that a method adds are in _work. A killed building that is resumed goes
+checked, made, and the tables that a method adds are in _work. A killed building that is resumed goes
 on after the last one that is finished.
 """
 
@@ -42,10 +42,10 @@ from gaixie.jobs.corpus.parquet import (
     written_files,
 )
 from gaixie.jobs.corpus.progress import progress
-from gaixie.jobs.corpus.publish import now, run_locked
 from gaixie.jobs.corpus.reading import line_fault, read_files
+from gaixie.jobs.corpus.runs import now, run_locked
 from gaixie.jobs.corpus.session import begin_session
-from gaixie.jobs.pairs.method import Method, by_reason, judge_columns
+from gaixie.jobs.pairs.method import Method, by_reason, check_columns
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage, tables
 from gaixie.udfs.storage.manifest import MANIFEST, PairsManifest, RunInput
@@ -85,7 +85,7 @@ def build_pairs(
             build = PairsBuild(spark, name, method, limit, lock.check)
             build.open(found, lines)
             build.start(resume)
-            build.judge()
+            build.check()
             made, _ = build.keep("made", method.make(build, build.fit))
             build.write(made)
             build.publish(made)
@@ -184,26 +184,26 @@ class PairsBuild:
         return read_table(self.spark, f"{folder}/{name}", schema=table.schema), told
 
     def try_out(self) -> None:
-        """Judges the first rows, and prints what the method would get; writes nothing."""
+        """Checks the first rows, and prints what the method would get; writes nothing."""
         if self.method.lines:
             self.rows = self.spark.createDataFrame(next(self._lines()))
         most = self.limit or TRIED
-        self.judged = self._items(self.rows.limit(most)).cache()
+        self.checked = self._items(self.rows.limit(most)).cache()
         print(f"of the first {most:,} rows, {self.fit.count():,} items can be in a pair")
-        for reason, count in sorted(by_reason(self.judged.where("reason IS NOT NULL")).items()):
+        for reason, count in sorted(by_reason(self.checked.where("reason IS NOT NULL")).items()):
             print(f"  {count:,} cannot: {reason}")
         self.method.show(self.fit)
         print("dry run: nothing was written")
 
-    def judge(self) -> None:
+    def check(self) -> None:
         """Reads the input once, and finds the items that can be in a pair."""
         counted, method = Observation(), self.method
         if method.lines:
             self.rows = self._lines_as_table()
         rows = self.rows if self.limit is None else self.rows.limit(self.limit)
         items = self._items(rows.observe(counted, F.count(F.lit(1)).alias("rows")))
-        self.judged, told = self.keep("judged", items, counted)
-        self.rows_read, self.items_read = told["rows"], self.judged.count()
+        self.checked, told = self.keep("checked", items, counted)
+        self.rows_read, self.items_read = told["rows"], self.checked.count()
         if not self.items_read:
             raise UserError(f"{method.paths[0]}: no rows, expected at least one")
 
@@ -211,10 +211,10 @@ class PairsBuild:
         """Returns the items of the input's rows; reason says why one cannot be in a pair."""
         method = self.method
         items = method.items(rows)
-        judge = judge_columns(method.min_characters, method.max_characters, method.alone)
-        items = items.withColumn("_judged", judge("source", "paraphrase", "foreign"))
-        reason = F.coalesce(line_fault(), F.col("_judged.reason")).alias("reason")
-        return items.select(reason, "_judged.group", *items.columns).drop("_judged")
+        check = check_columns(method.min_characters, method.max_characters, method.alone)
+        items = items.withColumn("_checked", check("source", "paraphrase", "foreign"))
+        reason = F.coalesce(line_fault(), F.col("_checked.reason")).alias("reason")
+        return items.select(reason, "_checked.group", *items.columns).drop("_checked")
 
     def _lines(self) -> Iterator[pa.Table]:
         """Yields tables of the lines with the same number, and an empty malformed_line.
@@ -250,7 +250,7 @@ class PairsBuild:
     @property
     def fit(self) -> DataFrame:
         """Returns the items that can be in a pair."""
-        return self.judged.where("reason IS NULL").drop("reason", MALFORMED_LINE)
+        return self.checked.where("reason IS NULL").drop("reason", MALFORMED_LINE)
 
     def write(self, made: DataFrame) -> None:
         """Writes the pairs with their lineage, and the items in no pair by reason.
@@ -273,7 +273,7 @@ class PairsBuild:
             pairs = pairs.repartition(self._files("made"), "group")
             write_table(pairs, f"{self.output}/pairs")
         columns = ["source", "paraphrase", "foreign", MALFORMED_LINE, "reason"]
-        unfit = self.judged.where("reason IS NOT NULL")
+        unfit = self.checked.where("reason IS NOT NULL")
         if method.alone:
             unfit = unfit.withColumn("paraphrase", F.lit(None).cast("string"))
         left = made.where("reason IS NOT NULL AND NOT dropped")
@@ -282,7 +282,7 @@ class PairsBuild:
             rows = escape_undecodable(rows, columns[:-1])
             order = "reason", F.xxhash64("source", "foreign")
             self.check_lock()
-            rows = rows.repartitionByRange(self._files("judged"), *order)
+            rows = rows.repartitionByRange(self._files("checked"), *order)
             write_table(rows, f"{self.output}/quarantine", ["reason"])
 
     def _files(self, name: str) -> int:

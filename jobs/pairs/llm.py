@@ -277,7 +277,7 @@ class Asking:
         choice = answer.choices[0]
         if choice.message.refusal:
             return REFUSED, choice.message.refusal
-        return judged(sentence, choice.message.content, choice.finish_reason)
+        return checked(sentence, choice.message.content, choice.finish_reason)
 
     def _reason(self, error: Any) -> str:
         """Returns why a request got no answer. Raises UserError if none will get one."""
@@ -322,7 +322,7 @@ def parse(answer: str, source: str) -> str | None:
     return text if text and "\n" not in text else None
 
 
-def judged(source: str, answer: str | None, ending: str | None) -> tuple[str | None, str | None]:
+def checked(source: str, answer: str | None, ending: str | None) -> tuple[str | None, str | None]:
     """Returns (reason, paraphrase) of an answer; no reason means a pair, as far as can be told
     here.
 

@@ -199,17 +199,17 @@ class FromSentences(Method):
 # Which items can be in a pair
 
 
-def judge_columns(min_characters: int, max_characters: int, alone: bool) -> Callable[..., Column]:
-    """Returns a function of the columns (source, paraphrase, foreign): see judge_batch."""
+def check_columns(min_characters: int, max_characters: int, alone: bool) -> Callable[..., Column]:
+    """Returns a function of the columns (source, paraphrase, foreign): see check_batch."""
 
     @arrow_udf("reason string, group string")
-    def judge(source: pa.Array, paraphrase: pa.Array, foreign: pa.Array) -> pa.Array:
-        return judge_batch(source, paraphrase, foreign, min_characters, max_characters, alone)
+    def check(source: pa.Array, paraphrase: pa.Array, foreign: pa.Array) -> pa.Array:
+        return check_batch(source, paraphrase, foreign, min_characters, max_characters, alone)
 
-    return judge
+    return check
 
 
-def judge_batch(
+def check_batch(
     source: pa.Array,
     paraphrase: pa.Array,
     foreign: pa.Array,

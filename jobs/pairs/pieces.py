@@ -141,7 +141,7 @@ def settle(rows: Sequence[Mapping[str, Any]], reads: str, write: Write, method: 
         items = candidates[sentence[reads]]
         if not items:
             raise RuntimeError(f"the model wrote nothing for: {sentence[reads]}")
-        reasons = _judge(sentence["source"], items, method)
+        reasons = _check(sentence["source"], items, method)
         for number, (item, reason) in enumerate(zip(items, reasons, strict=True)):
             told = {**parameters, **(item.differs or {})}
             candidate = {"reason": reason, "paraphrase": item.paraphrase}
@@ -151,7 +151,7 @@ def settle(rows: Sequence[Mapping[str, Any]], reads: str, write: Write, method: 
     return pa.Table.from_pylist(made, MADE_ARROW)
 
 
-def _judge(source: str, items: Sequence[Candidate], method: Method) -> list[str | None]:
+def _check(source: str, items: Sequence[Candidate], method: Method) -> list[str | None]:
     """Returns the reason of each candidate that is not a pair, else None."""
     a = normalise_column(pa.array([source] * len(items), pa.string()))
     b = normalise_column(pa.array([item.paraphrase for item in items], pa.string()))

@@ -117,7 +117,7 @@ class Translating(Method):
             rows = [short[k] for k in batch]
             found = translator.generate([ids[row] for row in rows], self, way.target)
             for row, (text, ended) in zip(rows, found, strict=True):
-                made[row] = judged(texts[row], text, ended, way.source == way.target)
+                made[row] = checked(texts[row], text, ended, way.source == way.target)
         return made
 
     def go_on(self, way: Direction, made: Sequence[Translation]) -> list[Translation]:
@@ -229,7 +229,7 @@ def language_token(tokenizer: Any, model: str, language: str) -> int:
     return number
 
 
-def judged(text: str, made: str, ended: bool, same_language: bool) -> Translation:
+def checked(text: str, made: str, ended: bool, same_language: bool) -> Translation:
     """Returns a text's translation, checked, given whether it ended."""
     if not made:
         return Translation(None, EMPTY)

@@ -22,7 +22,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from gaixie.jobs.corpus.input import LICENSE
 from gaixie.jobs.corpus.parquet import data_files, digests, read_table
 from gaixie.jobs.corpus.progress import progress
-from gaixie.jobs.corpus.publish import now
+from gaixie.jobs.corpus.runs import now
 from gaixie.jobs.corpus.session import set_shuffle_partitions, start_session
 from gaixie.jobs.releases import rows, store
 from gaixie.jobs.releases.card import card, croissant, cut_apart

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 
-from gaixie.jobs.corpus.publish import now, read_runs
+from gaixie.jobs.corpus.runs import now, read_runs
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import MANIFEST, ManifestError, ReleaseManifest, read_release

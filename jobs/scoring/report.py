@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from gaixie.jobs.corpus.parquet import data_files, input_entry, read_table, written_files
-from gaixie.jobs.corpus.publish import now
+from gaixie.jobs.corpus.runs import now
 from gaixie.jobs.scoring.sorting import SCORED_COLUMNS, Cells, CutPoints, bins_of
 from gaixie.jobs.scoring.units import Job
 from gaixie.udfs.features import FEATURES

@@ -1,7 +1,8 @@
 """The steps of a scoring run, from its inputs to its manifest, in order.
 
 A pair is read by jobs/corpus/reading.py and scored by udfs/spark.py, both called in units.py; then
-sorting.py gives it its stage and writes it. jobs/corpus/inspection.py only checks.
+sorting.py gives it its stage and writes it. Before, jobs/corpus/inspection.py checks the files and
+finds their columns.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from gaixie.jobs.corpus.input import Input
 from gaixie.jobs.corpus.inspection import inspect_inputs
 from gaixie.jobs.corpus.markers import WORK, Markers
 from gaixie.jobs.corpus.progress import progress
-from gaixie.jobs.corpus.publish import CLEANED, RunLock, read_runs
 from gaixie.jobs.corpus.reading import read_files
+from gaixie.jobs.corpus.runs import CLEANED, RunLock, read_runs
 from gaixie.jobs.corpus.session import set_shuffle_partitions
 from gaixie.jobs.scoring.report import (
     REPORT,

@@ -18,8 +18,8 @@ from gaixie.jobs.corpus.input import Input
 from gaixie.jobs.corpus.inspection import inspect_inputs
 from gaixie.jobs.corpus.parquet import CHECKED
 from gaixie.jobs.corpus.progress import progress
-from gaixie.jobs.corpus.publish import now
 from gaixie.jobs.corpus.reading import column, errors_name_the_file, rows_of
+from gaixie.jobs.corpus.runs import now
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.reports import render
 from gaixie.udfs.spark import worker_segmenter

@@ -3,7 +3,7 @@
 import { latest, post } from "./api.js";
 import { at, button, debounced, keep, kept, make, sentencesOf } from "./dom.js";
 import { onLanguage, t } from "./i18n.js";
-import { card, inWords } from "./judged.js";
+import { JUDGEMENTS, card, inWords } from "./judged.js";
 import { onQuery, query, setQuery } from "./tabs.js";
 import { clear, during, show } from "./trouble.js";
 
@@ -114,7 +114,7 @@ async function copy(text) {
 }
 
 function asText() {
-  const judged = ["structure", "synonyms", "meaning", "fluency"].map((name) => `${t(name)} ${(shown[name] ?? 0).toFixed(2)}`);
+  const judged = JUDGEMENTS.map((name) => `${t(name)} ${(shown[name] ?? 0).toFixed(2)}`);
   return [shown.pair.source, shown.pair.paraphrase, inWords(shown), judged.join("  "), at("signature").textContent].join("\n");
 }
 

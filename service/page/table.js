@@ -71,16 +71,12 @@ async function look(encoding) {
   renderFacts();
   if (!file) return;
   if (!encoding) at("encoding").value = "";
-  try {
-    await during(at("table-form").querySelector(".main"), at("table-status"), async () => {
-      const query = encoding ? `?encoding=${encoding}` : "";
-      facts = await (await send(`/v1/table-facts${query}`, file, kindOf(file.name))).json();
-      renderFacts();
-      return t("recognised")(facts.rows);
-    });
-  } catch (error) {
-    show(error);
-  }
+  await during(at("table-form").querySelector(".main"), at("table-status"), async () => {
+    const query = encoding ? `?encoding=${encoding}` : "";
+    facts = await (await send(`/v1/table-facts${query}`, file, kindOf(file.name))).json();
+    renderFacts();
+    return t("recognised")(facts.rows);
+  });
 }
 
 function renderFacts() {

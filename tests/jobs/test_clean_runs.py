@@ -6,7 +6,7 @@ import pytest
 from manifests import release_manifest, run_manifest
 
 from gaixie.jobs import clean_runs, release_dataset
-from gaixie.jobs.corpus.publish import read_runs, run_locked
+from gaixie.jobs.corpus.runs import read_runs, run_locked
 from gaixie.jobs.releases.store import unreleased_runs
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage

@@ -27,7 +27,7 @@ from gaixie.udfs.spark import (
     stage,
 )
 from gaixie.udfs.spscore import OUTPUTS, SPScore
-from gaixie.udfs.spscore.stages import RATED_CUTS, RATED_MIN_MEANING, score_bin
+from gaixie.udfs.spscore.stages import RATED_CUTS, RATED_MIN_MEANING, SCORE_BINS
 from gaixie.udfs.spscore.stages import stage as plain_stage
 from gaixie.udfs.text.segmenters import load_segmenter
 
@@ -110,7 +110,7 @@ def test_stages_and_score_bins_are_the_python_functions(spark):
         least = RATED_MIN_MEANING[origin]
         assert [row.stage for row in part] == plain_stage(scores, cuts, meaning, least).tolist()
         assert [row.without for row in part] == plain_stage(scores, cuts).tolist()
-        assert [row.bin for row in part] == score_bin(scores).tolist()
+        assert [row.bin for row in part] == [int(score * SCORE_BINS + 0.5) for score in scores]
 
 
 def test_sql(spark, frame, expected):

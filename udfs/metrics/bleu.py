@@ -130,7 +130,6 @@ class SelfBLEU(BLEU):
     title = "Self-BLEU"
     summary = "N-grams that the paraphrase keeps from its source: 100 is a copy."
     higher_is_better = False
-    needs_source = True
     needs_reference = False
 
     def counts(self, pairs: Pairs) -> Overlap:

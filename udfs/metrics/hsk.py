@@ -81,7 +81,6 @@ class HSKEasy(Metric):
     summary = "Share of the paraphrase's words at HSK levels 1 to 3."
     range = (0.0, 1.0)
     higher_is_better = True
-    needs_source = False
     counted: ClassVar[tuple[int, int]] = (1, 3)
     """The first and the last level that count."""
 

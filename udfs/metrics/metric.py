@@ -66,7 +66,6 @@ class Metric:
     range: ClassVar[tuple[float, float]]
     higher_is_better: ClassVar[bool]
     """Whether a higher score means a better paraphrase, as the metric sees it."""
-    needs_source: ClassVar[bool] = True
     needs_reference: ClassVar[bool] = False
     uses_reference: ClassVar[bool] = False
     """Whether the metric uses references if there are any, and works without them."""
@@ -132,7 +131,6 @@ class Metric:
 class ReferenceMetric(Metric):
     """A metric that compares the paraphrase only with references."""
 
-    needs_source = False
     needs_reference = True
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:

@@ -284,7 +284,7 @@ class SPScore:
         self.resources |= _read_beside(self.core)
 
     def save(self, folder: str | Path) -> None:
-        """Writes ``spscore.json`` and, for each head, a folder of plain text or .npz files."""
+        """Writes ``spscore.json`` and, for each head, a folder of plain text files."""
         files.write(Path(folder), *self._packed())
 
     @classmethod

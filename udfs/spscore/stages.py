@@ -73,13 +73,8 @@ def stage(
     return np.where(lost, np.minimum(stages, 1), stages).astype(np.int8)
 
 
-def score_bin(score: np.ndarray) -> np.ndarray:
-    """Returns each score's bin: int32 in [0, SCORE_BINS], the score times SCORE_BINS, rounded."""
-    return np.floor(np.asarray(score, np.float64) * SCORE_BINS + 0.5).astype(np.int32)
-
-
 def quantile(bins: Mapping[int, int], share: float) -> float:
-    """Returns the lowest score below which at least `share` of the pairs lie. bins: by score_bin.
+    """Returns the lowest score below which at least `share` of the pairs lie. bins: by score_bin_column of gaixie.udfs.spark.
 
     The score is the first float32 of the next bin, so that a cut there never divides a bin; behind
     the last bin, it is above every score. It is 0 if share is 0, and NaN if nothing was counted.

@@ -31,9 +31,8 @@ MARK = "\ufeff"
 UNDECODABLE = "\ufffd"
 """Stands before bytes that could not be decoded, which follow in the form <e6><88>."""
 
-Cells = list[str] | dict[str, str | None]
 Record = tuple[int, Any, str]
-"""Line number, Cells or None, and the text of a malformed record."""
+"""Line number; the cells, a list or a dict by name, or None; the text of a malformed record."""
 
 
 def _mark_bytes(error: UnicodeError) -> tuple[str, int]:
@@ -132,9 +131,6 @@ class Delimited:
         self._delimiter, self._quote = delimiter, quote
         self.open_quotes = False
         """Whether a line has ended inside quotes."""
-
-    def __iter__(self) -> Iterator[Record]:
-        return self.records(0)
 
     def header(self) -> list[str]:
         """Returns the names of the first record, as they are written; none if there is no

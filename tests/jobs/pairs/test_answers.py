@@ -2,7 +2,7 @@
 
 import pytest
 
-from gaixie.jobs.pairs.llm import judged, parse
+from gaixie.jobs.pairs.llm import checked, parse
 
 SOURCE = "由于连日暴雨，通往县城的公路一度中断。"
 DONE = "连日大雨使通向县城的公路一度断了。"
@@ -43,5 +43,5 @@ def test_what_is_read_out_of_an_answer(answer, expected):
     ],
 )
 def test_why_an_answer_is_no_paraphrase(answer, ending, reason):
-    assert judged(SOURCE, answer, ending)[0] == reason
-    assert judged("对不起，我无法完成任务。", "抱歉，我不能完成。", "stop")[0] is None
+    assert checked(SOURCE, answer, ending)[0] == reason
+    assert checked("对不起，我无法完成任务。", "抱歉，我不能完成。", "stop")[0] is None

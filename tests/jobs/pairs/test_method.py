@@ -3,7 +3,7 @@
 import pyarrow as pa
 from xxhash import xxh3_128_hexdigest
 
-from gaixie.jobs.pairs.method import judge_batch
+from gaixie.jobs.pairs.method import check_batch
 
 GOOD = "火势从三楼的一间厨房开始蔓延。"
 
@@ -12,7 +12,7 @@ def judged(rows, alone: bool) -> tuple[list, list]:
     source, paraphrase, foreign = (
         pa.array(column, pa.string()) for column in zip(*rows, strict=True)
     )
-    result = judge_batch(source, paraphrase, foreign, 5, 20, alone)
+    result = check_batch(source, paraphrase, foreign, 5, 20, alone)
     return result.field(0).to_pylist(), result.field(1).to_pylist()
 
 

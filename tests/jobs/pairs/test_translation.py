@@ -4,7 +4,7 @@ import pytest
 from tiny_translators import CORPUS, save_translator
 
 from gaixie.jobs.pairs.back_translation import BackTranslation
-from gaixie.jobs.pairs.translation import judged
+from gaixie.jobs.pairs.translation import checked
 from gaixie.udfs.command_line import UserError
 
 CHINESE, ENGLISH, AGAIN = (list(texts) for texts in zip(*CORPUS, strict=True))
@@ -32,7 +32,7 @@ def test_m2m100_there_and_back(translator):
     ],
 )
 def test_what_is_no_translation(made, ended, expected):
-    assert judged(CHINESE[0], made, ended, False) == expected
+    assert checked(CHINESE[0], made, ended, False) == expected
 
 
 def test_a_model_for_each_direction(tmp_path):

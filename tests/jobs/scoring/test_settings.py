@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from manifests import run_manifest
 
-from gaixie.jobs.corpus.publish import CLEANED
+from gaixie.jobs.corpus.runs import CLEANED
 from gaixie.jobs.scoring.run import cuts_of
 from gaixie.jobs.scoring.settings import Cuts, ScoreSettings, load_settings
 from gaixie.udfs.command_line import UserError

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gaixie.jobs.corpus import publish
-from gaixie.jobs.corpus.publish import run_locked
+from gaixie.jobs.corpus.runs import run_locked
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage
 

@@ -5,8 +5,8 @@
         -> pairs, quarantine
         -> manifest.json
 
-checked, made, and the tables that a method adds are in _work. A killed building that is resumed goes
-on after the last one that is finished.
+checked, made, and the tables that a method adds are in _work. A killed building that is resumed
+goes on after the last one that is finished.
 """
 
 from __future__ import annotations

@@ -74,8 +74,9 @@ def stage(
 
 
 def quantile(bins: Mapping[int, int], share: float) -> float:
-    """Returns the lowest score below which at least `share` of the pairs lie. bins: by score_bin_column of gaixie.udfs.spark.
+    """Returns the lowest score below which at least `share` of the pairs lie.
 
+    bins: how many pairs have each score times SCORE_BINS, rounded (udfs/spark.py).
     The score is the first float32 of the next bin, so that a cut there never divides a bin; behind
     the last bin, it is above every score. It is 0 if share is 0, and NaN if nothing was counted.
     """

@@ -10,6 +10,7 @@ import pytest
 
 from gaixie.udfs.metrics import METRICS, Free, Pairs, load_metric
 from gaixie.udfs.metrics.__main__ import main
+from gaixie.udfs.metrics.metric import ReferenceMetric
 from gaixie.udfs.spscore import SPScore
 
 SOURCES = ["他昨天去了北京。", "今天天气很好，我们出去走走。", "她买了两本新书。"]

@@ -53,8 +53,8 @@ R := out/paraphraser
 BASE ?= qwen2.5-coder-1.5b
 
 paraphraser: .venv/.spark .venv/.train
-	$(BIN)/python examples/paraphraser/prepare.py $(DATA) $(R)/data
-	$(BIN)/python jobs/score_corpus.py --config examples/paraphraser/score.yaml --resume
+	$(BIN)/python research/prepare_paraphraser.py $(DATA) $(R)/data
+	$(BIN)/python jobs/score_corpus.py --config examples/paraphraser.yaml --resume
 	test -d $(R)/base || $(BIN)/python training/bases.py $(BASE) --text $(R)/data/sentences.parquet --output $(R)/base
 	$(BIN)/accelerate launch --quiet training/curriculum.py --config conf/paraphraser.yaml
 	$(BIN)/python training/evaluate.py $(R)/data/held-out.parquet --limit 200 --system written --model ours=$(R)/run/model --draws 8 --code 4 --tier full --min-meaning 0.75 --precision bfloat16 --metrics spscore:tier=full,spscore-meaning:tier=full,self-bleu --cases 20 --output $(R)/evaluation

@@ -28,7 +28,7 @@ from gaixie.service.listening import default_writer, make_service, serve
 from gaixie.service.settings import ServiceSettings, read_tokens
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.defaults import TIER_NAMES
-from gaixie.udfs.paraphrase.paraphraser import Paraphraser
+from gaixie.udfs.paraphrase.writer import ModelWriter
 from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.storage.settings import add_options, options_of
 
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     settings = options_of(ServiceSettings, args, tokens=read_tokens())
     SPScore.load(args.tier)  # here and below: mistakes show before a port is open
     if folder := args.model or default_writer():
-        Paraphraser.load(folder)
+        ModelWriter.load(folder)
     note = "" if folder else "no paraphrasing: gaixie writer (make writer) makes its model, once"
     make = partial(make_service, args.tier, settings, model=args.model)
     return serve(make, args.host, args.port, args.workers, args.drain, settings.tokens, note)

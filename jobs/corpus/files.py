@@ -145,11 +145,14 @@ def _walk(root: str) -> tuple[list[File], list[str]]:
     seen = {top}
     for folder, folders, names in os.walk(root, followlinks=True, onerror=_refuse):
         for name in sorted(folders):
-            real = os.path.realpath(os.path.join(folder, name))
-            if real in seen or f"{top}/".startswith(f"{real.rstrip('/')}/"):
+            path = os.path.join(folder, name)
+            real = os.path.realpath(path)
+            hidden = os.path.islink(path) and not is_data(path.removeprefix(root))
+            if hidden or real in seen or f"{top}/".startswith(f"{real.rstrip('/')}/"):
                 folders.remove(name)
-                others.append(_uri(os.path.join(folder, name)))
-            seen.add(real)
+                others.append(_uri(path))
+            else:
+                seen.add(real)
         for name in names:
             path = os.path.join(folder, name)
             if os.path.isfile(path):

@@ -26,7 +26,7 @@ from gaixie.jobs.corpus.files import (
     shown,
 )
 from gaixie.jobs.corpus.input import Input
-from gaixie.jobs.corpus.parquet import read_table
+from gaixie.jobs.corpus.parquet import SPARK_GLOB, read_table
 from gaixie.jobs.corpus.reading import (
     INPUT_FILE,
     InputFiles,
@@ -169,7 +169,7 @@ def _with_footers(spark: SparkSession, source: InputFiles) -> InputFiles:
     schema = StructType([StructField(name, _spark_type(kind)) for name, kind in expected.items()])
     by_uri = dict(zip((file.uri for file in source.files), footers, strict=True))
     # Spark would look for the columns that folders name below one folder of all files alone.
-    named = [footer.in_python or not _java_can_name(spark, uri) for uri, footer in by_uri.items()]
+    named = [footer.in_python or not _spark_can_name(spark, uri) for uri, footer in by_uri.items()]
     in_python = bool(source.folder_names) or any(named)
     alike = True
     if not in_python:
@@ -197,8 +197,11 @@ def _check_fields(kind: pa.DataType, where: str) -> None:
         _check_fields(field.type, where)
 
 
-def _java_can_name(spark: SparkSession, uri: str) -> bool:
-    """Tells whether Java finds a file of this name: in the locale C, only if it is ASCII."""
+def _spark_can_name(spark: SparkSession, uri: str) -> bool:
+    """Tells whether Spark finds a file of this name and no other: in the locale C, Java does only
+    if it is ASCII."""
+    if SPARK_GLOB.search(uri):
+        return False
     if uri.isascii() or not local_path(uri):
         return True
     jvm: Any = spark._jvm

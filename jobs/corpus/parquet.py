@@ -3,6 +3,7 @@ for a manifest."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
@@ -44,6 +45,9 @@ CHECKED = {
 on a page that does not match its checksum, if its writer left one, and on a file that is corrupt or
 gone, whatever the cluster's settings say."""
 
+SPARK_GLOB = re.compile(r"[][{}*?\\]")
+"""For each path with such a character, Spark reads all paths of its list, as of 4.1."""
+
 
 def read_table(
     spark: SparkSession, *folders: str, schema: StructType | str | None = None, **options: str
@@ -51,7 +55,10 @@ def read_table(
     """Reads the Parquet files of folders that a job wrote."""
     reader = spark.read.options(**CHECKED, **options)
     reader = reader.schema(schema) if schema else reader
-    return reader.parquet(*map(spark_uri, folders))
+    paths = [*map(spark_uri, folders)]
+    if SPARK_GLOB.search("".join(paths)):
+        return reduce(DataFrame.unionByName, map(reader.parquet, paths))
+    return reader.parquet(*paths)
 
 
 def write_table(rows: DataFrame, path: str, keys: Sequence[str] = (), **options: str) -> None:

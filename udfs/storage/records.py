@@ -292,6 +292,8 @@ def sheet_records(file: BinaryIO) -> Iterator[Record]:
         raise ValueError("Excel needs the package openpyxl: pip install openpyxl") from None
     try:
         book = load_workbook(file, read_only=True, data_only=True)
+        for sheet in book.worksheets:
+            sheet.reset_dimensions()  # which some programs write wrongly
         used = [sheet for sheet in book.worksheets if any(map(any, sheet.values))]
         if len(used) > 1:
             names = ", ".join(sheet.title for sheet in used)

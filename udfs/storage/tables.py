@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any, cast
 
@@ -45,10 +46,18 @@ KINDS = {
 }
 """Endings of the file names of each kind of table."""
 
+
+def _strictly(opener: Callable[[Any], Any], file: Any) -> Any:
+    """Opens a file of bz2 or lzma, which fails, instead of ending, at bytes not compressed."""
+    plain = opener(file)
+    plain._buffer.raw._trailing_error = ()
+    return plain
+
+
 COMPRESSED: dict[str, Callable[[Any], Any]] = {
     ".gz": gzip.open,
-    ".bz2": bz2.open,
-    ".xz": lzma.open,
+    ".bz2": partial(_strictly, bz2.open),
+    ".xz": partial(_strictly, lzma.open),
     ".zst": lambda file: pa.CompressedInputStream(pa.PythonFile(file), "zstd"),
     ".lz4": lambda file: pa.CompressedInputStream(pa.PythonFile(file), "lz4"),
 }
@@ -420,29 +429,37 @@ def _parquet_batches(file: Any, part: Part, columns: Sequence[str]) -> Iterator[
     table = pq.ParquetFile(file, coerce_int96_timestamp_unit="us", page_checksum_verification=True)
     end = table.num_row_groups if part.end is None else part.end
     for batch in table.iter_batches(BATCH, [*range(part.start, end)], [*columns]):
-        arrays = [c.cast(_taken(spark_type(c.type))) for c in map(batch.column, columns)]
+        arrays = [_cast(column, spark_type(column.type)) for column in map(batch.column, columns)]
         arrays.append(pa.nulls(len(batch), pa.string()))
         yield pa.RecordBatch.from_arrays(arrays, names=[*columns, MALFORMED_LINE])
 
 
-def _taken(kind: pa.DataType) -> pa.DataType:
-    """Returns the type as which Spark takes a column back from Python, which knows one kind of
-    list, and times of microseconds."""
-    if isinstance(kind, pa.MapType):
-        return pa.map_(_taken(kind.key_type), _taken(kind.item_type))
-    if isinstance(kind, pa.StructType):
-        return pa.struct([field.with_type(_taken(field.type)) for field in kind])
-    if kind.num_fields:
-        return pa.list_(_taken(kind.value_type))
-    return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else kind
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    try:
+        return column.cast(kind)
+    except pa.ArrowNotImplementedError:  # such as a UUID
+        values = column.to_pylist()
+        texts = [None if value is None else str(value) for value in values]
+        return pa.array(texts if pa.types.is_string(kind) else values, kind)
 
 
 def spark_type(kind: pa.DataType) -> pa.DataType:
-    """Returns the type as which Spark holds a column: the same, or else string."""
+    """Returns the type as which Spark takes a column from Python, which knows one kind of list, and
+    times of microseconds: the same, or else string."""
     if pa.types.is_dictionary(kind):
         return spark_type(kind.value_type)
     if pa.types.is_unsigned_integer(kind):
         return pa.decimal128(20, 0) if kind.bit_width == 64 else pa.int64()
+    if isinstance(kind, pa.MapType):
+        return pa.map_(spark_type(kind.key_type), spark_type(kind.item_type))
+    if isinstance(kind, pa.StructType):
+        return pa.struct([field.with_type(spark_type(field.type)) for field in kind])
+    if kind.num_fields:
+        return pa.list_(spark_type(kind.value_type))
+    if pa.types.is_fixed_size_binary(kind):
+        return pa.binary()
+    if pa.types.is_timestamp(kind) and kind.unit != "ns":
+        return pa.timestamp("us", kind.tz)
     return kind if spark_holds(kind) else pa.string()
 
 

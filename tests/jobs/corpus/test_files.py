@@ -42,12 +42,13 @@ def test_links(tmp_path):
     make(tmp_path, "in/a.csv", "real/b.csv", "other.csv")
     folder = tmp_path / "in"
     links = {"current": ".", "latest": ".", "up": "..", "z": "../real", "y": "../real"}
-    links |= {"other.csv": "../other.csv", ".#lock": "nobody@nowhere"}
+    make(tmp_path, "in/v/w/c.csv")
+    links |= {"other.csv": "../other.csv", ".#lock": "nobody@nowhere", "_now": "v/w"}
     for name, target in links.items():
         (folder / name).symlink_to(target)
     data, others = find(folder)
-    assert data == ["a.csv", "other.csv", "y/b.csv"]
-    assert others == [".#lock", "current", "latest", "up", "z"]
+    assert data == ["a.csv", "other.csv", "v/w/c.csv", "y/b.csv"]
+    assert others == [".#lock", "_now", "current", "latest", "up", "z"]
     for target in ("gone.csv", "b.csv"):
         (folder / "b.csv").symlink_to(target)
         with pytest.raises(UserError, match=rf"in/b\.csv: a link to {target}"):

@@ -7,6 +7,7 @@ import lzma
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from zipfile import ZipFile
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -207,8 +208,9 @@ def test_a_compressed_file_and_half_of_one(tmp_path, ending):
         with pa.CompressedOutputStream(str(path), codec) as file:
             file.write(data)
     assert scan(Part(str(path)), Form("tsv")).rows == 20_000
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    assert scan(Part(str(path)), Form("tsv")).fault.startswith(f"{path}: ")
+    for broken in (path.read_bytes()[: path.stat().st_size // 2], path.read_bytes() + b"plain\n"):
+        path.write_bytes(broken)
+        assert scan(Part(str(path)), Form("tsv")).fault.startswith(f"{path}: ")
 
 
 def test_workbooks(tmp_path):
@@ -218,7 +220,13 @@ def test_workbooks(tmp_path):
         book.active.append(row)
     path = tmp_path / "a.xlsx"
     book.save(path)
-    assert [*read_columns(str(path), ["原句", "改写"])] == [("甲", "5"), ("丙", None)]
+    wrong = tmp_path / "wrong.xlsx"  # says that it ends with its second row
+    with ZipFile(path) as read, ZipFile(wrong, "w") as written:
+        for name in read.namelist():
+            written.writestr(name, read.read(name).replace(b'ref="A1:B4"', b'ref="A1:B2"'))
+    assert wrong.read_bytes() != path.read_bytes()
+    for one in (path, wrong):
+        assert [*read_columns(str(one), ["原句", "改写"])] == [("甲", "5"), ("丙", None)]
     book.create_sheet("more").append(["x"])
     book.save(path)
     with pytest.raises(TableError, match=r"a\.xlsx: several sheets have rows"):
@@ -249,10 +257,16 @@ def test_spark_takes_every_type_back(tmp_path):
         "large": pa.array(texts, pa.large_list(pa.string())),
         "fixed": pa.array(texts, pa.list_(pa.string(), 2)),
         "nested": pa.array([{"t": time}], pa.struct([("t", pa.timestamp("ms"))])),
+        "whole": pa.array([[7, None]], pa.list_(pa.uint16())),
+        "uuid": pa.array([bytes(range(16))], pa.uuid()),
+        "bytes": pa.array([b"\xff\0"], pa.binary(2)),
     }
     pq.write_table(pa.table(columns), path)
     [batch] = read(Part(path), [*columns], Form("parquet"))
     assert str(batch.schema.field("nested").type) == "struct<t: timestamp[us]>"
+    assert str(batch.schema.field("whole").type) == "list<item: int64>"
+    assert batch.column("uuid").to_pylist() == ["00010203-0405-0607-0809-0a0b0c0d0e0f"]
+    assert batch.column("bytes").to_pylist() == [b"\xff\0"]
     for name in ("large", "fixed"):
         kind = batch.schema.field(name).type
         assert (type(kind), kind.value_type) == (pa.ListType, pa.string())

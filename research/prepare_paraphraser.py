@@ -1,6 +1,6 @@
 """Pairs for a paraphraser, and sentences held out to judge it.
 
-  python examples/paraphraser/prepare.py ../shared/data out/paraphraser/data
+  python research/prepare_paraphraser.py ../shared/data out/paraphraser/data
 
 DATA has wmt_en_zh_translations.parquet, several Chinese translations of each English sentence;
 examples/written has groups of sentences that a language model wrote to say the same.
@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.text.normalise import normalise
 
-WRITTEN = Path(__file__).parents[1] / "written/data"
+WRITTEN = Path(__file__).parents[1] / "examples/written/data"
 TRANSLATIONS = "wmt_en_zh_translations.parquet"
 TONES = {"formal": "正式", "spoken": "口语", "concise": "精简"}
 SHORTEST, LONGEST = 15, 80
@@ -36,11 +36,11 @@ SHORTEST, LONGEST = 15, 80
 
 
 def main() -> int:
-    parser = make_parser("prepare.py", __doc__)
+    parser = make_parser("prepare_paraphraser.py", __doc__)
     parser.add_argument("data", metavar="DATA", type=Path)
     parser.add_argument("output", metavar="OUTPUT", type=Path)
     args = parser.parse_args()
-    return run_command("prepare", partial(prepare, args.data, args.output))
+    return run_command("prepare_paraphraser", partial(prepare, args.data, args.output))
 
 
 def prepare(data: Path, output: Path) -> None:

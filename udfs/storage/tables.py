@@ -435,12 +435,9 @@ def _parquet_batches(file: Any, part: Part, columns: Sequence[str]) -> Iterator[
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    try:
-        return column.cast(kind)
-    except pa.ArrowNotImplementedError:  # such as a UUID
-        values = column.to_pylist()
-        texts = [None if value is None else str(value) for value in values]
-        return pa.array(texts if pa.types.is_string(kind) else values, kind)
+    if isinstance(column.type, pa.BaseExtensionType):  # such as a UUID
+        return pa.array([None if one is None else str(one) for one in column.to_pylist()], kind)
+    return column.cast(kind)
 
 
 def spark_type(kind: pa.DataType) -> pa.DataType:

@@ -76,25 +76,24 @@ def main(argv: list[str] | None = None) -> int:
 
 def _settings(args: argparse.Namespace) -> ScoreSettings:
     overrides = {name: getattr(args, name) for name in ("new_only", *WRITE, *HOW)}
-    path = args.input or args.file
-    if args.input and args.file:
-        raise UserError(f"{args.file}: --input is given too; several inputs go in the config file")
-    if path:
+    if paths := [*args.file, *args.input]:
         given = {name: value for name in READ if (value := getattr(args, name)) is not None}
         try:
-            overrides["inputs"] = [Input(path=path, **given)]
+            overrides["inputs"] = [Input(path=path, **given) for path in paths]
         except ValidationError as error:
-            raise UserError(f"--input {path}: {first_fault(error, 'origin')}") from error
+            raise UserError(f"--input {paths[0]}: {first_fault(error, 'origin')}") from error
     encoding = [f"csv.encoding={args.encoding}"] if args.encoding else []
     return load_settings(args.config, overrides, [*encoding, *args.set])
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("score_corpus.py", __doc__)
-    read = parser.add_argument_group("what to read (several inputs: in the config file)")
-    read.add_argument("file", metavar="FILE", nargs="?", help="the same as --input FILE")
-    replaces = "file, folder or glob; replaces the config's inputs"
-    read.add_argument("--input", metavar="PATH", help=replaces)
+    read = parser.add_argument_group(
+        "what to read (inputs that differ in origin or columns: in the config file)"
+    )
+    read.add_argument("file", metavar="FILE", nargs="*", help="the same as --input FILE")
+    replaces = "file, folder or glob, may be repeated; replaces the config's inputs"
+    read.add_argument("--input", metavar="PATH", action="append", default=[], help=replaces)
     add_options(read, Input, *READ)
     add_options(read, Csv, "encoding")
     add_options(read, ScoreSettings, "new_only")

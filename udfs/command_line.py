@@ -229,6 +229,7 @@ def positive(text: str) -> int:
 def encoding(text: str) -> str:
     """Parses an option that names an encoding."""
     try:
+        "".encode(text)  # refuses base64 and its like
         return codecs.lookup(text).name
     except LookupError:
         raise argparse.ArgumentTypeError(f"{text}: unknown; such as utf-8, gb18030") from None

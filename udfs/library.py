@@ -68,8 +68,8 @@ def score(
     names = [str(name) for name in (data.columns if is_pandas else table.column_names)]
     texts = []
     for name in named(names, (source, paraphrase)):
-        if name not in names:
-            raise ValueError(f"no column {name!r}, it has: {', '.join(names)}")
+        if (count := names.count(name)) != 1:
+            raise ValueError(f"{count or 'no'} column {name!r}, it has: {', '.join(names)}")
         texts.append(_strings(table[name], name))
     _refuse(names, prefix)
     return _joined(data, table, _judge(texts, tier, prefix))
@@ -160,6 +160,8 @@ def _strings(values: Any, name: str) -> pa.Array:
                 line = f"row {number}: {name} has half a surrogate pair; it is not judged"
                 warnings.warn(line, stacklevel=3)
         column = pa.array(texts, pa.string())
+    except pa.ArrowException as error:
+        raise ValueError(f"column {name!r}: {error}") from None
     if not any(is_text(column.type) for is_text in TEXT):
         raise ValueError(f"column {name!r} is of {column.type}, not strings")
     return column.cast(pa.string())

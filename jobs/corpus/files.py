@@ -129,7 +129,8 @@ def _table_of_job(root: str) -> str:
             is_begun = storage.exists(storage.join(folder, WORK, STARTED))
             if is_begun and not storage.exists(storage.join(folder, MANIFEST)):
                 raise UserError(f"{root}: not published: the job that writes it has not ended")
-    if storage.exists(storage.join(root, MANIFEST)):
+    manifest = storage.join(root, MANIFEST)
+    if storage.exists(manifest) and b'"gaixie"' in storage.read_bytes(manifest):
         tables = [storage.join(root, name) for name in TABLES_OF_JOBS]
         return next(filter(storage.exists, tables), root)
     return root

@@ -28,6 +28,7 @@ Uri = Annotated[str, AfterValidator(lambda uri: re.sub("^s3://", "s3a://", uri))
 def _known_encoding(name: str) -> str:
     try:
         known = codecs.lookup(name).name
+        "".encode(name)  # refuses base64 and its like
     except LookupError:
         raise ValueError("unknown encoding, expected one such as utf-8, gb18030 or big5") from None
     return "utf-8" if known == "utf-8-sig" else known  # a byte order mark is never part of the text

@@ -33,6 +33,7 @@ from gaixie.udfs.meaning.pair_encoder import TASKS, check_folder, load_pair_enco
 from gaixie.udfs.spscore import files
 from gaixie.udfs.spscore.files import Head, pack, unpack
 from gaixie.udfs.spscore.trees import TreeModel
+from gaixie.udfs.storage.records import whole
 from gaixie.udfs.text.code_points import CodePoints, Words, to_strings
 from gaixie.udfs.text.compiled import announce_compiling
 from gaixie.udfs.text.normalise import HAN, NORMALISATION, NULL, UNDECODABLE, normalise_column
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JUDGEMENTS", "OUTPUTS", "SHIPPED", "TIERS", "VERSION", "Head", "SPScore"]
 
-VERSION = "0.3.2"
+VERSION = "0.3.3"
 """Version of the metric's definition, which does not include the fitted model."""
 SHIPPED = Path(__file__).parents[1] / "models" / "spscore-zh"
 """Holds a folder for each tier."""
@@ -258,6 +259,7 @@ class SPScore:
         from gaixie.udfs.meaning.explain import explain_pairs
 
         segmenter = segmenter or load_segmenter()
+        source, paraphrase = whole(source), whole(paraphrase)
         outputs = self.outputs([source], [paraphrase], segmenter)[0].tolist()
         judgements = dict(zip(OUTPUTS, outputs, strict=True))
         pairs, resources = [(source, paraphrase)], Resources.load()
@@ -376,11 +378,12 @@ def _strings(column: Texts) -> pa.Array:
         raise TypeError(f"{column!r:.40}: expected a list of sentences, not one sentence")
     if isinstance(column, pa.ChunkedArray):
         return column.combine_chunks()
-    return (
-        column
-        if isinstance(column, pa.Array)
-        else pa.array(list(column), pa.string(), from_pandas=True)
-    )
+    if isinstance(column, pa.Array):
+        return column
+    try:
+        return pa.array(list(column), pa.string(), from_pandas=True)
+    except UnicodeEncodeError:  # half a surrogate pair: its row has no judgements
+        return pa.array([whole(text) if isinstance(text, str) else None for text in column])
 
 
 def penalty(

@@ -34,6 +34,19 @@ class Options(Strict):
 Model = TypeVar("Model", bound=BaseModel)
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that stands twice in a mapping."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value]
+        for number, (key, _) in enumerate(node.value):
+            if key.value in keys[:number]:
+                raise yaml.MarkedYAMLError(
+                    problem=f"{key.value} stands twice", problem_mark=key.start_mark
+                )
+        return super().construct_mapping(node, deep)
+
+
 def load_settings(
     model: type[Model],
     path: str | Path,
@@ -51,7 +64,7 @@ def load_settings(
     """
     assignments = list(assignments)
     try:
-        values = yaml.safe_load(storage.read_bytes(str(path))) or {}
+        values = yaml.load(storage.read_bytes(str(path)), _Loader) or {}
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         fault = " ".join(str(error).replace('in "<byte string>",', "at").split())
         raise ValueError(f"{path}: not YAML: {fault}") from None
@@ -110,7 +123,7 @@ def _assign(values: dict[Any, Any], assignment: str) -> None:
         if not isinstance(values, dict):
             raise ValueError(f"--set {assignment}: {parent} has no settings of its own")
     try:
-        values[last] = yaml.safe_load(text)
+        values[last] = yaml.load(text, _Loader)
     except yaml.YAMLError:
         raise ValueError(f"--set {assignment}: the value is not YAML") from None
 

@@ -1,8 +1,8 @@
 """Normalises text: removes invisible characters, applies Unicode NFKC, and collapses whitespace.
 
-Characters that show nothing (zero-width spaces, byte order marks, direction marks, soft hyphens,
-variation selectors: Unicode's Default_Ignorable_Code_Point) go, except within emoji sequences. Then
-NFKC (Unicode Standard Annex #15); then each run of whitespace becomes one space, ends stripped.
+Characters that show nothing (control characters, zero-width spaces, byte order marks, direction
+marks, soft hyphens, variation selectors: Unicode's Default_Ignorable_Code_Point) go, except within
+emoji sequences. Then NFKC (Unicode Standard Annex #15); then each run of whitespace becomes one space, ends stripped.
 
 :func:`normalise` is the definition, on one Python string. :func:`normalise_column` returns the same
 characters for an Arrow column at kernel speed: it decodes UTF-8, looks up each code point's NFKC
@@ -53,11 +53,13 @@ syllables, or of old scripts.
 
 
 INVISIBLE = (
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "[\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u2800\ufff9-\ufffb"
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-"""Default_Ignorable_Code_Point of DerivedCoreProperties.txt, Unicode 15 and 16, as a pattern."""
+"""A pattern: control characters but for whitespace, the empty braille cell, annotation marks, and
+Default_Ignorable_Code_Point of DerivedCoreProperties.txt, Unicode 15 and 16."""
 _IN_EMOJI = "\u200d\ufe0f\U000e0020-\U000e007f"
 """Of these, the joiner, the emoji style and the tags of flags may belong to an emoji sequence."""
 _PICTURE = (

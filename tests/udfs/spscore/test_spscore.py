@@ -186,7 +186,7 @@ def test_models_of_another_kind_are_refused(sample, settings):
 def test_signature(metric, sample):
     assert len(metric.digest) == 10
     assert metric.signature(SEGMENTER) == (
-        "SPScore-zh|v:0.3.2|tier:paper|norm:nfkc+visible+ws|seg:jieba-rjieba-0.2.2|"
+        "SPScore-zh|v:0.3.3|tier:paper|norm:nfkc+visible+ws|seg:jieba-rjieba-0.2.2|"
         f"feat:acs,spa,pmd,wpa,lis,sbleu,sl,lr|model:lightgbm-{metric.digest}"
     )
     ltp = SimpleNamespace(name="ltp-small", version="4.2")

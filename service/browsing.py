@@ -9,6 +9,7 @@ DuckDB may open none. The database takes about the disk space of the files.
 from __future__ import annotations
 
 import asyncio
+import codecs
 import io
 import tempfile
 from collections.abc import Callable, Iterator
@@ -213,6 +214,7 @@ class Pairs:
         batches = cursor.sql(self._select + where, params=values).to_arrow_reader(PIECE)
         made = io.BytesIO()
         kind = csv.CSVWriter if form == "csv" else pq.ParquetWriter
+        made.write(codecs.BOM_UTF8 if form == "csv" else b"")  # which Excel needs
         with kind(made, batches.schema) as writer:
             for batch in batches:
                 writer.write_batch(batch)

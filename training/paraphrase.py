@@ -42,7 +42,7 @@ from gaixie.udfs.paraphrase.writer import MODEL, ModelWriter, Writer
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.settings import add_options, options_of
-from gaixie.udfs.storage.tables import STANDARD
+from gaixie.udfs.storage.tables import STANDARD, Form, header_of, kind_of, named
 from gaixie.udfs.storage.text_tables import (
     READ,
     WRITTEN,
@@ -52,7 +52,7 @@ from gaixie.udfs.storage.text_tables import (
     writing,
 )
 
-CHUNK = 256
+CHUNK = 16
 """Sentences read together: for batches of like length, and as a step of progress."""
 COLUMNS = {
     "row": pa.int64(),
@@ -147,11 +147,14 @@ def _load_model(args: argparse.Namespace) -> tuple[Write, pa.Schema]:
 
 
 def _paraphrase_file(name: str, args: argparse.Namespace) -> int:
-    total = None if name == STANDARD else count_rows(name, [args.column])
+    columns, kind = [args.column], kind_of(name) or "txt"
+    if kind != "txt":
+        columns = named(header_of(name, Form(kind)), columns)
+    total = None if name == STANDARD else count_rows(name, columns)
     if total == 0:
         raise ValueError(f"{name}: no sentences")
     paraphrase_all, schema = _load(args)
-    sources = (text for (text,) in read_columns(name, [args.column]))
+    sources = (text for (text,) in read_columns(name, columns))
     done = found = 0
     with writing(args.output, schema) as write, Progress("paraphrasing", total, "sentences") as bar:
         while chunk := list(islice(sources, CHUNK)):

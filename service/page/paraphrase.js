@@ -100,6 +100,7 @@ function result(own) {
   const light = own.candidates.length && own.candidates.every((one) => LIGHT.includes(one.verdict) && one.structure < LITTLE);
   const notes = [
     own.reason ? t("reasons")[own.reason] : null,
+    own.candidates.length ? t("check") : null,
     light ? t("only_light") : null,
     t("left_out")(own.left_out) || null,
     own.absent.length ? t("absent")(own.absent) : null,

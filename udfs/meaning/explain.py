@@ -170,7 +170,7 @@ def _reasons(
             stiff = bool(little) or (shared >= FEW and moved <= REORDERED)
             found = [say[little or "order"].format(share=f"{1 - moved:.0%}")] * stiff
         elif name == "synonyms":
-            found = [say[little or "kept"].format(share=f"{kept:.0%}")]
+            found = [say[little or "kept"].format(share=f"{kept:.0%}")] * (kept >= 0)  # no NaN
         elif name == "meaning":
             surely = judged < VERY_LOW
             found = [*_changes(pair, say, surely)] or [*_words(pair, say)] * surely

@@ -72,7 +72,7 @@ def read_upload(
         except ValueError as error:  # it names the file
             raise HTTPException(422, str(error).removeprefix(f"{path}: ")) from None
     for name in header:
-        if name in ADDED or header.count(name) > 1:
+        if name in (*ADDED, MALFORMED_LINE) or header.count(name) > 1:
             raise HTTPException(422, f"column {name}: the answer adds a column of this name")
     schema = pa.schema([(name, pa.string()) for name in [*header, MALFORMED_LINE]])
     table = pa.Table.from_batches(batches, schema).to_pandas()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -135,6 +136,8 @@ def _check_types(source: InputFiles, path: str) -> None:
         if taken := {MALFORMED_LINE, INPUT_FILE} & {*types}:
             raise UserError(f"{path}: column '{min(taken)}' {fault}")
         return
+    if settings.origin and "origin" in source.folder_names:
+        say(f"{path}: --origin {settings.origin} instead of the origins that its folders name")
     for name, renamed in source.extra_names.items():
         if renamed.lower() in RESERVED or (renamed != name and renamed in types):
             if name == "origin" and settings.origin:
@@ -229,8 +232,9 @@ def _with_scans(spark: SparkSession, source: InputFiles, origin: str | None) -> 
     for file, parts in scans.items():
         own = {name: None for part in parts for name in part.names}
         _check_scans(file, parts)
-        if source.kind != "jsonl" and names and {*own} != {*names}:
-            fault = f"column '{min({*own} ^ {*names})}' is not in every file"
+        odd = {name for name in {*own} ^ {*names} if not re.fullmatch(r"_c\d+", name)}
+        if source.kind != "jsonl" and names and odd:
+            fault = f"column '{min(odd)}' is not in every file"
             raise UserError(f"{shown(file.uri)}: {fault} of {source.settings.path}")
         names |= own
     if not any(part.objects for parts in scans.values() for part in parts):

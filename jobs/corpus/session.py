@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import locale
 import logging
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -148,9 +149,17 @@ def _server_of_s3() -> dict[str, str]:
     return found
 
 
+def _is_utf8() -> bool:
+    """Tells whether the environment names a locale that exists, and that is UTF-8."""
+    with suppress(locale.Error):
+        locale.setlocale(locale.LC_CTYPE, "")
+        return locale.nl_langinfo(locale.CODESET).upper() == "UTF-8"
+    return False
+
+
 def _create(conf: SparkConf) -> SparkSession:
     if SparkContext._gateway is None:
-        if os.environ.get("LC_ALL") in ("C", "POSIX"):  # Java could open no Chinese file name
+        if not _is_utf8():  # Java could open no Chinese file name
             os.environ["LC_ALL"] = "C.UTF-8"
         with open(log_file(), "ab") as log:
             gateway = launch_gateway(conf, popen_kwargs={"stdout": log, "stderr": log})

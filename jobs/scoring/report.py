@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from gaixie.jobs.corpus.parquet import data_files, input_entry, read_table, written_files
+from gaixie.jobs.corpus.reading import NO_ORIGIN
 from gaixie.jobs.corpus.runs import now
 from gaixie.jobs.scoring.sorting import SCORED_COLUMNS, Cells, CutPoints, bins_of
 from gaixie.jobs.scoring.units import Job
@@ -211,8 +212,9 @@ def report_page(manifest: RunManifest, folder: str, examples: Sequence[dict[str,
 
 
 def origins_of(manifest: RunManifest) -> list[str]:
-    """Returns the origins that have rows."""
-    return [name for name in ORIGINS if name in manifest.rows and manifest.rows[name].read]
+    """Returns the origins that have rows; malformed lines may have none that is known."""
+    names = (*ORIGINS, NO_ORIGIN)
+    return [name for name in names if name in manifest.rows and manifest.rows[name].read]
 
 
 def counts(manifest: RunManifest) -> Table:

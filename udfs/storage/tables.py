@@ -121,10 +121,11 @@ class Part:
 
 def kind_of(name: str) -> str | None:
     """Returns the kind of table that a file's name ends in."""
-    name = name.lower()
+    given = name = name.lower()
     for ending in COMPRESSED:
         name = name.removesuffix(ending)
-    return next((kind for kind, endings in KINDS.items() if name.endswith(endings)), None)
+    kind = next((kind for kind, endings in KINDS.items() if name.endswith(endings)), None)
+    return None if name != given and kind in ("parquet", "xlsx") else kind
 
 
 def known_as(header: Sequence[str], side: str) -> str | None:

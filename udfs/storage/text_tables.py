@@ -66,7 +66,7 @@ def _rows(name: str, columns: Sequence[str], form: Form, errors: str) -> Iterato
         if form.kind == "parquet":
             yield from _parquet_rows(file, name, columns)
             return
-        table = TextTable(file, shown, form)
+        table = TextTable(file, shown, form, columns)
         for number, row, _ in table.rows(columns, needed=form.kind != "txt"):
             if row is None:
                 what = "expected a JSON object" if form.kind == "jsonl" else "malformed"

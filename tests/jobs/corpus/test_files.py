@@ -39,10 +39,9 @@ def test_each_file_is_data_or_named(tmp_path):
 
 def test_links(tmp_path):
     """A folder is read once, whichever links lead to it; a link that leads nowhere is refused."""
-    make(tmp_path, "in/a.csv", "real/b.csv", "other.csv")
+    make(tmp_path, "in/a.csv", "in/v/w/c.csv", "real/b.csv", "other.csv")
     folder = tmp_path / "in"
     links = {"current": ".", "latest": ".", "up": "..", "z": "../real", "y": "../real"}
-    make(tmp_path, "in/v/w/c.csv")
     links |= {"other.csv": "../other.csv", ".#lock": "nobody@nowhere", "_now": "v/w"}
     for name, target in links.items():
         (folder / name).symlink_to(target)
@@ -69,7 +68,8 @@ def test_a_name_is_a_pattern_only_where_no_such_file_exists(tmp_path):
 
 
 def test_the_output_of_a_job_stands_for_its_table(tmp_path):
-    make(tmp_path, "made/manifest.json", "made/pairs/a.csv", "made/quarantine/reason=x/b.csv")
+    make(tmp_path, "made/pairs/a.csv", "made/quarantine/reason=x/b.csv")
+    (tmp_path / "made/manifest.json").write_text('{"gaixie": "1"}')
     assert find(tmp_path, "made")[0] == ["made/pairs/a.csv"]
     make(tmp_path, "killed/_work/started.json", "killed/pairs/a.csv")
     make(tmp_path, "killed/pairs/origin=llm/stage=1/b.csv")

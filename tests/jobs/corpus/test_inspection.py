@@ -40,15 +40,18 @@ def rows_of(spark, path: Path, **given) -> list[dict]:
 
 
 OBJECT = json.dumps({"source": A, "paraphrase": B, "meta.id": 7})
+CSV = f"source,paraphrase\n{A},{B}\n"
 READ = {
     "two objects on a line": ({"a.jsonl": OBJECT + OBJECT}, 2, {"meta.id": "7"}),
     "a backtick": ({"a.csv": f"source,paraphrase,`x`\n{A},{B},1\n"}, 1, {"`x`": "1"}),
-    "a colon in the name": ({"x 10:00.csv": f"source,paraphrase\n{A},{B}\n"}, 1, {}),
+    "a colon in the name": ({"x 10:00.csv": CSV}, 1, {}),
     "usual names": ({"a.csv": f"原句;改写\n{A};{B}\n"}, 1, {}),
     "an encoding that Spark lacks": ({"a.parquet": ONE | {"split": [0.5]}}, 1, {"split": 0.5}),
     "a type that Spark lacks": ({"a.parquet": ONE | {"t": TIME}}, 1, {"t": f"{TIME[0]}"}),
     "a stale checksum": ({"a.parquet": ONE, ".a.parquet.crc": "crc\0\0\0\2\0"}, 1, {}),
     "a Chinese name": ({"对.parquet": ONE}, 1, {}),
+    "a name like a pattern": ({"[a].parquet": ONE, "{b.parquet": ONE}, 2, {}),
+    "no job's": ({"manifest.json": OBJECT, "pairs/a.jsonl": OBJECT}, 2, {"meta.id": "7"}),
     "folders": ({"origin=human/day=007%2F中/a.parquet": ONE}, 1, {"day": "007/中"}),
     "folders of text": ({"day=1/a.jsonl": OBJECT}, 1, {"day": "1", "meta.id": "7"}),
     "other files": ({"a.parquet": ONE, "_b.parquet": "x", "z.xlsx": "x"}, 1, {}),
@@ -62,8 +65,9 @@ def test_odd_files_are_read(spark, tmp_path, name):
         put(tmp_path / path, content)
     source = inspected(spark, tmp_path)
     expected = {"source": A, "paraphrase": B, "origin": "llm", "malformed_line": None} | extra
-    expected["input_file"] = source.files[0].uri
-    assert rows_of(spark, tmp_path) == [expected] * count
+    rows = rows_of(spark, tmp_path)
+    assert {row.pop("input_file") for row in rows} == {file.uri for file in source.files}
+    assert rows == [expected] * count
     assert len(source.files) + len(source.left_out) == len(files)
 
 
@@ -71,7 +75,7 @@ def test_the_output_of_several_runs(spark, tmp_path):
     """Origins are in the names of folders, which begin at another place in each output."""
     for run, origin in (("a", "human"), ("a", "llm"), ("b", "llm")):
         put(tmp_path / run / f"scored/origin={origin}/a.parquet", ONE)
-        put(tmp_path / run / "manifest.json", "{}")
+        put(tmp_path / run / "manifest.json", '{"gaixie": "1"}')
     rows = rows_of(spark, tmp_path / "*", origin_column="origin")
     assert sorted(row["origin"] for row in rows) == ["human", "llm", "llm"]
     put(tmp_path / "c/origin=gpt/a.jsonl", OBJECT)

@@ -11,7 +11,7 @@ from contextlib import suppress
 import pyarrow.parquet as pq
 import pytest
 
-from gaixie.jobs.corpus import publish
+from gaixie.jobs.corpus import runs
 from gaixie.jobs.corpus.runs import run_locked
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage
@@ -29,7 +29,7 @@ def run(request, tmp_path, monkeypatch) -> str:
 def leave_lock(run: str, number: int = 1, **changes) -> None:
     """Leaves the lock of another process."""
     here = {"host": platform.node(), "process": os.getpid()}
-    here["started"] = publish._started(os.getpid())
+    here["started"] = runs._started(os.getpid())
     left = {"since": "2025-01-01T00:00:00+00:00", "token": "another"} | here | changes
     storage.write(f"{run}/_lock/{number:06d}.json", json.dumps(left))
 
@@ -74,7 +74,7 @@ def test_one_of_many_gets_it(run):
 
 def test_a_dead_process_of_this_host_is_named_and_followed(run, capsys):
     process = subprocess.Popen(["sleep", "999"])
-    leave_lock(run, process=process.pid, started=publish._started(process.pid))
+    leave_lock(run, process=process.pid, started=runs._started(process.pid))
     with pytest.raises(UserError, match="stop it first"):
         run_locked(run, True).__enter__()
     process.kill()

@@ -50,7 +50,7 @@ def test_one_line_says_what_is_wrong(path, assignment):
         load_settings(Settings, path, assignments=[assignment])
 
 
-@pytest.mark.parametrize("text", ["name: [", "- name", "rate: 1"])
+@pytest.mark.parametrize("text", ["name: [", "- name", "rate: 1", "name: a\nname: b"])
 def test_a_file_that_is_none(path, text):
     path.write_text(text, "utf-8")
     with pytest.raises(ValueError, match=rf"^{path}: (?!.*byte string)[^\n]+$"):

@@ -2,7 +2,8 @@
 
 Characters that show nothing (control characters, zero-width spaces, byte order marks, direction
 marks, soft hyphens, variation selectors: Unicode's Default_Ignorable_Code_Point) go, except within
-emoji sequences. Then NFKC (Unicode Standard Annex #15); then each run of whitespace becomes one space, ends stripped.
+emoji sequences. Then NFKC (Unicode Standard Annex #15); then each run of whitespace becomes one
+space, ends stripped.
 
 :func:`normalise` is the definition, on one Python string. :func:`normalise_column` returns the same
 characters for an Arrow column at kernel speed: it decodes UTF-8, looks up each code point's NFKC

@@ -61,7 +61,7 @@ class Reading:
     """How to read a table: the query parameters."""
 
     encoding: Annotated[
-        Literal["utf-8", "gb18030", "utf-16", "big5"] | None,
+        Literal["utf-8", "gb18030", "utf-16", "utf-32", "big5"] | None,
         Query(description="detected if not given"),
     ] = None
     source: Column = None

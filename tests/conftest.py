@@ -50,12 +50,10 @@ TORCH = re.compile(
 """Matches a file that imports PyTorch, directly or through one of these modules."""
 LONG = re.compile(r"\bmark\.long\b|\bcluster, ")
 """Matches a file with a long test; ``-m long`` imports no other, as that takes half a minute."""
-LONGEST = (
-    "jobs/test_s3 jobs/test_demo infra/test_dist training/test_curriculum jobs/test_score_corpus "
-    "jobs/test_release_dataset service/page/test_page jobs/test_build_clusters test_package "
-    "udfs/spscore/test_adversaries jobs/test_endings udfs/test_spark research/test_fit_spscore "
-    "research/test_identify_paraphrases udfs/text/segmenters/test_jieba"
-)
+LONGEST = """jobs/test_s3 jobs/test_demo infra/test_dist training/test_curriculum
+jobs/test_score_corpus jobs/test_release_dataset service/page/test_page jobs/test_build_clusters
+test_package udfs/spscore/test_adversaries jobs/test_endings udfs/test_spark
+research/test_fit_spscore research/test_identify_paraphrases udfs/text/segmenters/test_jieba"""
 """Files that start first: one process runs a whole file, and would otherwise finish last."""
 
 
@@ -99,7 +97,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_place)
 
 
-def pytest_runtestloop() -> None:
+def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
 

@@ -52,8 +52,9 @@ from gaixie.udfs.storage.text_tables import (
     writing,
 )
 
-CHUNK = 16
-"""Sentences read together: for batches of like length, and as a step of progress."""
+CHUNK, FEW = 256, 16
+"""Sentences read together, for batches of like length, and as a step of progress; and if a writer
+needs seconds for each."""
 COLUMNS = {
     "row": pa.int64(),
     "rank": pa.int32(),
@@ -157,7 +158,7 @@ def _paraphrase_file(name: str, args: argparse.Namespace) -> int:
     sources = (text for (text,) in read_columns(name, columns))
     done = found = 0
     with writing(args.output, schema) as write, Progress("paraphrasing", total, "sentences") as bar:
-        while chunk := list(islice(sources, CHUNK)):
+        while chunk := list(islice(sources, FEW if "accepted" in schema.names else CHUNK)):
             answers = paraphrase_all([text or "" for text in chunk])
             write(pa.Table.from_pylist(_rows(chunk, answers, done + 1), schema=schema))
             done, found = done + len(chunk), found + sum(map(bool, answers))

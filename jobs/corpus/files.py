@@ -129,11 +129,11 @@ def _table_of_job(root: str) -> str:
             is_begun = storage.exists(storage.join(folder, WORK, STARTED))
             if is_begun and not storage.exists(storage.join(folder, MANIFEST)):
                 raise UserError(f"{root}: not published: the job that writes it has not ended")
-    manifest = storage.join(root, MANIFEST)
-    if storage.exists(manifest) and b'"gaixie"' in storage.read_bytes(manifest):
-        tables = [storage.join(root, name) for name in TABLES_OF_JOBS]
-        return next(filter(storage.exists, tables), root)
-    return root
+    tables = []
+    with suppress(OSError):  # there is none, or it is not a job's
+        if b'"gaixie"' in storage.read_bytes(storage.join(root, MANIFEST)):
+            tables = [storage.join(root, name) for name in TABLES_OF_JOBS]
+    return next(filter(storage.exists, tables), root)
 
 
 def _walk(root: str) -> tuple[list[File], list[str]]:
@@ -152,7 +152,7 @@ def _walk(root: str) -> tuple[list[File], list[str]]:
             if hidden or real in seen or f"{top}/".startswith(f"{real.rstrip('/')}/"):
                 folders.remove(name)
                 others.append(_uri(path))
-            else:
+            elif is_data(path.removeprefix(root)):
                 seen.add(real)
         for name in names:
             path = os.path.join(folder, name)

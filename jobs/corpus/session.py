@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -150,16 +150,20 @@ def _server_of_s3() -> dict[str, str]:
 
 
 def _is_utf8() -> bool:
-    """Tells whether the environment names a locale that exists, and that is UTF-8."""
-    with suppress(locale.Error):
-        locale.setlocale(locale.LC_CTYPE, "")
+    """Tells whether the environment names locales that exist, and that are UTF-8."""
+    before = locale.setlocale(locale.LC_ALL)
+    try:
+        locale.setlocale(locale.LC_ALL, "")  # as Java does
         return locale.nl_langinfo(locale.CODESET).upper() == "UTF-8"
-    return False
+    except locale.Error:
+        return False
+    finally:
+        locale.setlocale(locale.LC_ALL, before)
 
 
 def _create(conf: SparkConf) -> SparkSession:
     if SparkContext._gateway is None:
-        if not _is_utf8():  # Java could open no Chinese file name
+        if sys.getfilesystemencoding() == "utf-8" and not _is_utf8():  # nor would Java be
             os.environ["LC_ALL"] = "C.UTF-8"
         with open(log_file(), "ab") as log:
             gateway = launch_gateway(conf, popen_kwargs={"stdout": log, "stderr": log})

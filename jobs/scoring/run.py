@@ -110,8 +110,7 @@ def load_metric(settings: ScoreSettings) -> tuple[SPScore, str]:
 
 
 def cuts_of(folder: str, settings: ScoreSettings, signature: str) -> dict[str, Cuts]:
-    """Returns the cut points of an earlier run, whose data may be deleted, of each origin for which
-    the settings give none.
+    """Returns the cut points of an earlier run, whose data may be deleted.
 
     Raises UserError if it has another signature, or no cut points of an origin of the inputs.
     """
@@ -120,15 +119,11 @@ def cuts_of(folder: str, settings: ScoreSettings, signature: str) -> dict[str, C
         run = read_run(folder, MANIFEST if published else CLEANED)
     if run.signature != signature:
         raise UserError(f"--cuts-of {folder}: scored by {run.signature}, not {signature}")
-    given = {origin for origin, own in settings.cuts.items() if own.scores}
     whole: dict[str, Any] = {o: of for o, of in run.cuts.items() if None not in of}
-    cuts = {
-        origin: Cuts(scores=of, min_meaning=run.min_meaning.get(origin, 0.0))
-        for origin, of in whole.items()
-        if origin not in given
-    }
-    for origin in {source.origin for source in settings.inputs} - {None, *cuts, *given}:
-        raise UserError(f"{folder}: no cut points of {origin}; give cuts.{origin}.scores")
+    cuts = {o: Cuts(scores=of, min_meaning=run.min_meaning.get(o, 0.0)) for o, of in whole.items()}
+    for origin in {source.origin for source in settings.inputs} - {None, *cuts}:
+        if not settings.cuts[str(origin)].scores:
+            raise UserError(f"{folder}: no cut points of {origin}; give cuts.{origin}.scores")
     return cuts
 
 

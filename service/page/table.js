@@ -72,7 +72,7 @@ async function look(encoding) {
   if (!file) return;
   if (!encoding) at("encoding").value = "";
   await during(at("table-form").querySelector(".main"), at("table-status"), async () => {
-    if (!/\.(csv|tsv|txt|xlsx)$/i.test(file.name)) throw new Error(t("not_a_table"));
+    if (/\.(png|jpe?g|gif|webp|heic|pdf|docx?|pptx?|mp4|zip)$/i.test(file.name)) throw new Error(t("not_a_table"));
     const query = encoding ? `?encoding=${encoding}` : "";
     facts = await (await send(`/v1/table-facts${query}`, file, kindOf(file.name))).json();
     renderFacts();

@@ -87,7 +87,7 @@ def test_judgements_follow_the_validation_of_the_job(spark, pairs):
     np.testing.assert_array_equal(np.float32([row[:5] for row in own[3:]]), expected)
 
 
-def test_stages_and_score_bins_are_the_python_functions(spark):
+def test_stages_are_the_python_function_and_bins_rounded(spark):
     """The expressions must equal the Python functions, also exactly on thresholds."""
     generator = np.random.default_rng(3)
     edges = [0.0, 1.0, *{cut for cuts in RATED_CUTS.values() for cut in cuts}]
@@ -110,7 +110,9 @@ def test_stages_and_score_bins_are_the_python_functions(spark):
         least = RATED_MIN_MEANING[origin]
         assert [row.stage for row in part] == plain_stage(scores, cuts, meaning, least).tolist()
         assert [row.without for row in part] == plain_stage(scores, cuts).tolist()
-        assert [row.bin for row in part] == [int(score * SCORE_BINS + 0.5) for score in scores]
+        assert [row.bin for row in part] == [
+            int(float(score) * SCORE_BINS + 0.5) for score in scores
+        ]
 
 
 def test_sql(spark, frame, expected):

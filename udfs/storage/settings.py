@@ -37,14 +37,15 @@ Model = TypeVar("Model", bound=BaseModel)
 class _Loader(yaml.SafeLoader):
     """Refuses a key that stands twice in a mapping."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value]
-        for number, (key, _) in enumerate(node.value):
-            if key.value in keys[:number]:
-                raise yaml.MarkedYAMLError(
-                    problem=f"{key.value} stands twice", problem_mark=key.start_mark
-                )
-        return super().construct_mapping(node, deep)
+    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen = set()
+        for key, _ in node.value:
+            if (key.tag, f"{key.value}") in seen:
+                fault = f"{key.value} stands twice"
+                raise yaml.MarkedYAMLError(problem=fault, problem_mark=key.start_mark)
+            seen.add((key.tag, f"{key.value}"))
+        return node
 
 
 def load_settings(

@@ -98,7 +98,7 @@ class Form:
     kind: str
     """One of KINDS."""
     encoding: str | None = None
-    """None: UTF-8, or UTF-16 if its byte order mark says so."""
+    """None: UTF-8, or UTF-16 or UTF-32 if its byte order mark says so."""
     delimiter: str | None = None
     """None: the comma, tab or semicolon that the header has most of; in TSV a tab."""
     quote: str | None = None
@@ -125,7 +125,7 @@ def kind_of(name: str) -> str | None:
     for ending in COMPRESSED:
         name = name.removesuffix(ending)
     kind = next((kind for kind, endings in KINDS.items() if name.endswith(endings)), None)
-    return None if name != given and kind in ("parquet", "xlsx") else kind
+    return None if name != given and kind == "parquet" else kind
 
 
 def known_as(header: Sequence[str], side: str) -> str | None:
@@ -419,9 +419,8 @@ def read_footer(uri: str) -> Footer:
                 chunk = about.row_group(group).column(number)
                 used |= {chunk.compression, *chunk.encodings}
     held = [field.with_type(spark_type(field.type)) for field in schema]
-    in_python = bool(used & (UNREADABLE | {":"})) or any(
-        own.type != kind.type and not pa.types.is_dictionary(own.type)
-        for own, kind in zip(schema, held, strict=True)
+    in_python = bool(used & (UNREADABLE | {":"})) or not all(
+        pa.types.is_dictionary(field.type) or spark_holds(field.type) for field in schema
     )
     return Footer(pa.schema(held), about.num_rows, about.num_row_groups, in_python)
 

@@ -69,7 +69,7 @@ def _rows(name: str, columns: Sequence[str], form: Form, errors: str) -> Iterato
         table = TextTable(file, shown, form, columns)
         for number, row, _ in table.rows(columns, needed=form.kind != "txt"):
             if row is None:
-                what = "expected a JSON object" if form.kind == "jsonl" else "malformed"
+                what = "expected a JSON object of texts" if form.kind == "jsonl" else "malformed"
                 raise TableError(f"{shown}, line {number:,}: {what}")
             if errors == "strict" and any(text and MARKED.search(text) for text in row):
                 encoding = form.encoding or "UTF-8"

@@ -115,7 +115,7 @@ def test_a_run_is_an_ordinary_input(score, quarantined, tmp_path):
 REFUSED = {
     "": "nothing to read",
     "--input {1}": "origin",
-    "--input {0} --origin llm": "paraphrase",
+    "{1} --input {0} --origin llm": "paraphrase",
     "--input {0} --origin gpt": "origin",
     "--input {1} --origin llm --model /none": "/none/spscore.json: no such file",
     "--input {1} --origin llm --tier paper": "a model of tier core, not paper",

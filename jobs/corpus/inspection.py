@@ -32,6 +32,7 @@ from gaixie.jobs.corpus.reading import (
     INPUT_FILE,
     InputFiles,
     column,
+    file_of_row,
     numbers,
     parts_of,
     rows_of,
@@ -104,7 +105,7 @@ def _inspect(spark: SparkSession, found: FoundFiles) -> InputFiles:
     _check_types(source, path)
     if origin and found.kind == "parquet" and not is_named:
         unknown = rows_of(spark, source, source.files).select(
-            column(INPUT_FILE).alias("path"), column(origin).cast("string").alias("origin")
+            file_of_row().alias("path"), column(origin).cast("string").alias("origin")
         )
         unknown = unknown.where(F.col("origin").isNull() | ~F.col("origin").isin(*ORIGINS))
         [[first]] = unknown.agg(F.min(F.struct("path", "origin"))).collect()

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -35,7 +35,7 @@ NO_ORIGIN = "unknown"
 """Origin of a malformed line in an input whose origins are in a column."""
 
 INPUT_FILE = "input_file"
-"""Column that holds the URI of a row's file, as a manifest lists it."""
+"""Column that holds the URI of a row's file, percent-encoded; see file_of_row."""
 
 SCORED = ("pair_id", *FEATURES, *OUTPUTS, "stage")
 """Columns of a run's scored pairs. They are left out if such pairs are read again."""
@@ -141,8 +141,6 @@ def rows_of(
         reader = spark.read.options(**CHECKED).schema(source.schema)
         read = reader.parquet(*[spark_uri(file.uri) for file in files])
         name = read.metadataColumn("_metadata").getField("file_path")
-        name = F.url_decode(F.replace(name, F.lit("+"), F.lit("%2B")))  # it is percent-encoded
-        name = F.replace(name, F.lit("file:///"), F.lit("file:/"))
         return read.withColumns({MALFORMED_LINE: F.lit(None), INPUT_FILE: name})
     form, folders, texts = source.form, source.folder_names, source.settings.plain_columns
     names = [name for name in source.schema.names if name not in folders]
@@ -151,7 +149,7 @@ def rows_of(
         parts = [part for group in groups for part in group if span[0] <= part.start < span[1]]
         groups = [[part] for part in parts]
     path = source.settings.path
-    constants = {f.uri: folder_columns(f.uri, path) | {INPUT_FILE: f.uri} for f in files}
+    constants = {f.uri: folder_columns(f.uri, path) | {INPUT_FILE: quote(f.uri)} for f in files}
     order = [*source.schema.names, MALFORMED_LINE, INPUT_FILE]
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -166,6 +164,12 @@ def rows_of(
     added = [StructField(name, StringType()) for name in (MALFORMED_LINE, INPUT_FILE)]
     schema = StructType([*source.schema, *added])
     return tasks(spark, len(groups)).mapInArrow(work, schema)
+
+
+def file_of_row() -> Column:
+    """Returns the URI of a row's file as a manifest lists it."""
+    name = F.url_decode(F.replace(F.col(INPUT_FILE), F.lit("+"), F.lit("%2B")))
+    return F.replace(name, F.lit("file:///"), F.lit("file:/"))
 
 
 def tasks(spark: SparkSession, count: int) -> DataFrame:

@@ -31,6 +31,7 @@ from gaixie.jobs.corpus.reading import (
     Span,
     column,
     errors_name_the_file,
+    file_of_row,
     line_fault,
     read_files,
 )
@@ -251,7 +252,8 @@ def _fingerprint(job: Job, unit: Unit, left: int | None) -> str:
 
 def scored_rows(rows: DataFrame, score: Callable[..., Column]) -> DataFrame:
     """Adds the columns of gaixie.udfs.spark.SCORED_FIELDS to rows of read_files."""
-    extra = [name for name in rows.columns if name not in ("source", "paraphrase", "origin")]
+    known = ("source", "paraphrase", "origin", INPUT_FILE)
+    extra = [name for name in rows.columns if name not in known]
     scored = rows.withColumn("_scored", score("source", "paraphrase", "origin"))
     reason = F.coalesce(line_fault(), F.col("_scored.reason"))
     return scored.select(
@@ -262,6 +264,7 @@ def scored_rows(rows: DataFrame, score: Callable[..., Column]) -> DataFrame:
         "paraphrase",
         *[F.col(f"_scored.{name}") for name in (*FEATURES, *OUTPUTS)],
         "origin",
+        F.when(reason.isNotNull(), file_of_row()).alias(INPUT_FILE),  # nobody asks for the others'
         *[column(name) for name in extra],
     )
 

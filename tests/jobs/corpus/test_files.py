@@ -71,8 +71,7 @@ def test_the_output_of_a_job_stands_for_its_table(tmp_path):
     make(tmp_path, "made/pairs/a.csv", "made/quarantine/reason=x/b.csv")
     (tmp_path / "made/manifest.json").write_text('{"gaixie": "1"}')
     assert find(tmp_path, "made")[0] == ["made/pairs/a.csv"]
-    make(tmp_path, "killed/_work/started.json", "killed/pairs/a.csv")
-    make(tmp_path, "killed/pairs/origin=llm/stage=1/b.csv")
+    make(tmp_path, "killed/_work/started.json", "killed/pairs/origin=llm/stage=1/b.csv")
     for path in ("killed", "killed/pairs", "{made,killed}", "killed/pairs/origin=llm/stage=1"):
         with pytest.raises(UserError, match=r"killed.*: not published"):
             find_files(str(tmp_path / path))

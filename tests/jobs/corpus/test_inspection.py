@@ -36,7 +36,8 @@ def inspected(spark, path: Path, **given) -> reading.InputFiles:
 
 def rows_of(spark, path: Path, **given) -> list[dict]:
     source = inspected(spark, path, **given)
-    return [row.asDict() for row in reading.read_files(spark, source, source.files).collect()]
+    rows = reading.read_files(spark, source, source.files)
+    return [row.asDict() for row in rows.withColumn("input_file", reading.file_of_row()).collect()]
 
 
 OBJECT = json.dumps({"source": A, "paraphrase": B, "meta.id": 7})

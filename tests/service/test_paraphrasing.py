@@ -70,13 +70,12 @@ def test_the_candidates_are_judged_by_the_metric(client):
     assert answer["signature"] == metric.signature()
 
 
-def test_what_is_no_paraphrase_is_hidden_and_the_best_is_first(scripted):
+def test_what_is_no_paraphrase_is_hidden_and_the_order_is_kept(scripted):
     [result] = ask(scripted, text=SOURCES[0], n=9, keep=["推迟", "暴雨", "地震"])["results"]
     assert result["absent"] == ["地震"]
-    scores = [one["spscore"] for one in result["candidates"]]
-    assert scores == sorted(scores, reverse=True)
-    assert result["candidates"][0]["text"] == WRITTEN[SOURCES[0]][1]
-    assert result["left_out"] == 4 - len(scores) > 0
+    found = [one["text"] for one in result["candidates"]]
+    assert found == [text for text in WRITTEN[SOURCES[0]] if text in found]
+    assert result["left_out"] == 4 - len(found) > 0
     [result] = ask(scripted, text=SOURCES[1])["results"]
     assert (result["candidates"], result["reason"]) == ([], "nothing_good_enough")
 

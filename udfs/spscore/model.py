@@ -259,10 +259,9 @@ class SPScore:
         from gaixie.udfs.meaning.explain import explain_pairs
 
         segmenter = segmenter or load_segmenter()
-        source, paraphrase = whole(source), whole(paraphrase)
         outputs = self.outputs([source], [paraphrase], segmenter)[0].tolist()
         judgements = dict(zip(OUTPUTS, outputs, strict=True))
-        pairs, resources = [(source, paraphrase)], Resources.load()
+        pairs, resources = [(whole(source), whole(paraphrase))], Resources.load()
         return explain_pairs(pairs, segmenter, resources, [judgements], language)[0]
 
     @cached_property

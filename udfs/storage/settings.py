@@ -37,7 +37,7 @@ Model = TypeVar("Model", bound=BaseModel)
 class _Loader(yaml.SafeLoader):
     """Refuses a key that stands twice in a mapping."""
 
-    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
         seen = set()
         for key, _ in node.value:

@@ -97,8 +97,8 @@ def _load(args: argparse.Namespace) -> tuple[Write, pa.Schema]:
     wanted = Wanted(degree, args.n, tuple(args.keep), args.tone)
     if args.model and not args.endpoint and not Path(args.model, MODEL).is_file():
         return _load_model(args)
-    for name in {*Decoding.model_fields, *Ranking.model_fields} - {"seed", "code", "draws"}:
-        if getattr(args, name) is not None:
+    for name in (*Decoding.model_fields, *Ranking.model_fields):
+        if name not in ("seed", "code", "draws") and getattr(args, name) is not None:
             raise ValueError(f"--{name.replace('_', '-')}: only for a model of curriculum.py")
     if args.endpoint and not args.model:
         raise ValueError("--endpoint: give --model too, the service's model")

@@ -163,8 +163,8 @@ def _is_utf8() -> bool:
 
 def _create(conf: SparkConf) -> SparkSession:
     if SparkContext._gateway is None:
-        if sys.getfilesystemencoding() == "utf-8" and not _is_utf8():  # nor would Java be
-            os.environ["LC_ALL"] = "C.UTF-8"
+        if sys.getfilesystemencoding() == "utf-8" and not _is_utf8():
+            os.environ["LC_ALL"] = "C.UTF-8"  # or Java could open no Chinese file name
         with open(log_file(), "ab") as log:
             gateway = launch_gateway(conf, popen_kwargs={"stdout": log, "stderr": log})
         SparkContext._ensure_initialized(gateway=gateway, conf=conf)

@@ -244,12 +244,12 @@ def stages(manifest: RunManifest) -> Table:
 
 
 def quantiles(manifest: RunManifest) -> Table:
-    """Returns a row for each origin: its score at given shares of its pairs."""
+    """Returns a row for each origin with pairs: its score at given shares of them."""
     shares = sorted({share for points in manifest.quantiles.values() for share in points})
     rows = []
     for origin in origins_of(manifest):
-        points = manifest.quantiles.get(origin, {})
-        rows.append([origin, *(number(points.get(share)) for share in shares)])
+        if points := manifest.quantiles.get(origin):
+            rows.append([origin, *(number(points.get(share)) for share in shares)])
     return Table(["score at", *(f"{100 * share:g} %" for share in shares)], rows)
 
 

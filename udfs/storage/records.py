@@ -81,6 +81,7 @@ MARKS = {
     "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),  # begins like UTF-16's
     "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
 }
+"""The byte order marks of wide encodings."""
 
 
 def marked_encoding(data: bytes) -> str | None:

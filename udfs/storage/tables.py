@@ -48,7 +48,7 @@ KINDS = {
 
 
 def _strictly(opener: Callable[[Any], Any], file: Any) -> Any:
-    """Opens a file of bz2 or lzma, which fails, instead of ending, at bytes not compressed."""
+    """Opens a bz2 or lzma file so that bytes behind a stream which are none raise an error."""
     plain = opener(file)
     plain._buffer.raw._trailing_error = ()
     return plain

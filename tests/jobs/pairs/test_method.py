@@ -8,7 +8,7 @@ from gaixie.jobs.pairs.method import check_batch
 GOOD = "火势从三楼的一间厨房开始蔓延。"
 
 
-def judged(rows, alone: bool) -> tuple[list, list]:
+def checked(rows, alone: bool) -> tuple[list, list]:
     source, paraphrase, foreign = (
         pa.array(column, pa.string()) for column in zip(*rows, strict=True)
     )
@@ -29,10 +29,10 @@ def test_sentences_by_themselves():
     ]
     reasons = [None, "null", "too_short", "no_han", "too_long"]
     reasons += ["no_foreign", "no_foreign", "undecodable"]
-    assert judged(rows, alone=True)[0] == reasons
+    assert checked(rows, alone=True)[0] == reasons
 
 
 def test_the_group_is_a_hash_that_anyone_can_compute():
-    groups = judged([(GOOD, GOOD, f) for f in ("Ｆire:  火", "Fire: 火", "fire: 火")], True)[1]
+    groups = checked([(GOOD, GOOD, f) for f in ("Ｆire:  火", "Fire: 火", "fire: 火")], True)[1]
     assert groups[0] == groups[1] == xxh3_128_hexdigest("Fire: 火".encode())
     assert groups[2] != groups[0]

@@ -25,7 +25,8 @@ REPLACEMENT = "\ufffd"
 IS_HAN = re.compile("[\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]")
 
 
-# Control characters, U+2800, annotations, Default_Ignorable_Code_Point: https://www.unicode.org/Public/16.0.0/ucd/DerivedCoreProperties.txt
+# Control characters, U+2800, annotation marks, and Default_Ignorable_Code_Point of
+# https://www.unicode.org/Public/16.0.0/ucd/DerivedCoreProperties.txt
 IGNORABLE = (
     *((0, 8), (0xE, 0x1B), (0x7F, 0x84), (0x86, 0x9F), (0x2800, 0x2800)),
     *((0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5)),

@@ -27,9 +27,10 @@ def _stripped(texts: pa.Array) -> pa.Array:
         texts = texts.cast(pa.large_string())
     except pa.ArrowInvalid:  # some texts are not UTF-8; they go to quarantine
         return texts
-    if pc.any(pc.match_substring_regex(texts, INVISIBLE)).as_py():
-        rows = [text and visible(text) for text in texts.to_pylist()]
-        texts = pa.array(rows, pa.large_string())
+    hidden = pc.fill_null(pc.match_substring_regex(texts, INVISIBLE), False)
+    if pc.any(hidden).as_py():
+        shown = [visible(text) for text in texts.filter(hidden).to_pylist()]
+        texts = pc.replace_with_mask(texts, hidden, pa.array(shown, pa.large_string()))
     return pc.utf8_trim_whitespace(texts)
 
 

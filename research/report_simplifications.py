@@ -37,7 +37,7 @@ from gaixie.udfs.metrics.bootstrap import Estimate, Resamples, estimate, leave_o
 from gaixie.udfs.metrics.hsk import levels, mean_levels
 from gaixie.udfs.metrics.simplification import FEATURES
 from gaixie.udfs.reports import render, write_json
-from gaixie.udfs.storage.text_tables import read_lines
+from gaixie.udfs.storage.text_columns import read_lines
 
 TEMPLATE = Path(__file__).with_name("simplifications.md.j2")
 LEAST = 3.54

@@ -37,7 +37,7 @@ from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.paraphrase.prompt import DEGREES, END, TONES, prompt
 from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.settings import Options, add_options, options_of
-from gaixie.udfs.storage.text_tables import read_columns
+from gaixie.udfs.storage.text_columns import read_columns
 
 
 class Base(Options):

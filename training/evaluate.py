@@ -46,7 +46,7 @@ from gaixie.udfs.metrics.bootstrap import Resamples
 from gaixie.udfs.networks import model_signature
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.settings import Options, add_options, options_of
-from gaixie.udfs.storage.text_tables import check_extension, read_columns
+from gaixie.udfs.storage.text_columns import check_extension, read_columns
 from gaixie.udfs.text.normalise import normalise
 
 

@@ -43,7 +43,7 @@ from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.settings import add_options, options_of
 from gaixie.udfs.storage.tables import STANDARD, Form, header_of, kind_of, named
-from gaixie.udfs.storage.text_tables import (
+from gaixie.udfs.storage.text_columns import (
     READ,
     WRITTEN,
     check_extension,

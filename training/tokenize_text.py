@@ -21,7 +21,7 @@ from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.reports import print_table
 from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.settings import Options, add_options, options_of
-from gaixie.udfs.storage.text_tables import read_columns
+from gaixie.udfs.storage.text_columns import read_columns
 from gaixie.udfs.text.entities import load_settings
 from gaixie.udfs.text.entities_kept import ENTITIES
 from gaixie.udfs.text.normalise import normalise

@@ -142,23 +142,23 @@ def score_inputs(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
     with step("score"):
         units = score_units(job, resume)
     with step("stages"), progress(job.spark, "finding duplicates and stages", units.read.total()):
-        rows, rules = units.read.total(), job.settings.cuts
+        rows, cuts = units.read.total(), job.settings.cuts
         set_shuffle_partitions(job.spark, rows // ROWS_PER_PARTITION)
         pairs = units.rows(fit=True)
         duplicates = find_duplicates(pairs, rows, job.extra_columns.values())
-        left_out = count_cells(duplicates, rules) if duplicates else Cells()
-        cells = count_cells(pairs, rules)
-        cells.subtract(left_out)
-        cut_points = cut_stages(cells, rules)
+        twice = count_cells(duplicates, cuts) if duplicates else Cells()
+        cells = count_cells(pairs, cuts)
+        cells.subtract(twice)
+        cut_points = cut_stages(cells, cuts)
     with step("write"):
-        if left_out and duplicates:
-            pairs = leave_out(pairs, duplicates, left_out.total())
+        if twice and duplicates:
+            pairs = leave_out(pairs, duplicates, twice.total())
         schemas = {
             "scored": write_scored(job, units, pairs, cut_points),
             "quarantine": write_quarantine(job, units),
         }
     with step("report"), progress(job.spark, "counting what was written", None):
-        manifest = make_manifest(job, units.read, left_out, cut_points, schemas, earlier_runs)
+        manifest = make_manifest(job, units.read, twice, cut_points, schemas, earlier_runs)
         examples = pick_examples(job, manifest.stages)
     manifest = manifest.model_copy(update={"seconds": seconds})
     storage.write(job.path(REPORT), report_page(manifest, job.folder, examples))

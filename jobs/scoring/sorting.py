@@ -46,7 +46,7 @@ MAX_BROADCAST = 4_000_000
 FEW = 250_000
 """Rows up to which all are compared: a narrow pass would not pay off."""
 
-KEPT = ("row_key", "origin", "spscore", "meaning")
+DUPLICATE_COLUMNS = ("row_key", "origin", "spscore", "meaning")
 
 Cells = Counter[tuple[str, int, bool]]
 """Counts pairs by origin, score bin, and whether their meaning keeps them in stage 1."""
@@ -56,18 +56,19 @@ Cells = Counter[tuple[str, int, bool]]
 
 
 def find_duplicates(pairs: DataFrame, count: int, extra: Iterable[StructField]) -> DataFrame | None:
-    """Finds the rows to leave out, with the columns KEPT; returns None if there are certainly none.
+    """Returns the rows to leave out, with DUPLICATE_COLUMNS; None if there are certainly none.
 
-    pairs: columns pair_id, KEPT and extra. count: their number, or more. Of the rows of a pair, it
-    keeps the one whose extra columns hash lowest, and among equals the one with the lowest row_key,
-    whatever order they were read in.
+    pairs: columns pair_id, DUPLICATE_COLUMNS and extra. count: their number, or more. Of the rows
+    of a pair, one stays: that whose extra columns hash lowest, and among equals that with the
+    lowest row_key, whatever order they were read in.
 
     If there are more than FEW rows, a narrow pass first finds the hashes of pair_id that occur
     twice, 8 bytes a row. Only rows with one of these hashes are then compared: true duplicates, and
-    a collision in 10^12 pairs of rows. No row is sent twice for this: if the hashes are too many
-    for every executor, a row's hash decides the task in which it meets its like.
+    the rare rows whose 64-bit hashes agree by chance. If the hashes are too many to send to every
+    executor, the rows are shuffled by hash.
     """
-    alike, key = pairs.select("pair_id", *KEPT, _tie(extra).alias("tie")), "pair_id"
+    alike = pairs.select("pair_id", *DUPLICATE_COLUMNS, _tie(extra).alias("tie"))
+    key = "pair_id"
     if count > FEW:
         hashed = F.xxhash64("pair_id").alias("hash")
         hashes = pairs.groupBy(hashed).count().where("count > 1").select("hash").persist()
@@ -77,7 +78,7 @@ def find_duplicates(pairs: DataFrame, count: int, extra: Iterable[StructField]) 
         alike = alike.withColumn("hash", hashed).join(hashes, "hash", "left_semi")
         key = "hash, pair_id"
     rank = F.expr(f"row_number() OVER (PARTITION BY {key} ORDER BY tie, row_key)")
-    return alike.withColumn("rank", rank).where("rank > 1").select(*KEPT).persist()
+    return alike.withColumn("rank", rank).where("rank > 1").select(*DUPLICATE_COLUMNS).persist()
 
 
 def _tie(extra: Iterable[StructField]) -> Column:
@@ -91,13 +92,13 @@ def _tie(extra: Iterable[StructField]) -> Column:
     return F.xxhash64(*parts) if parts else F.lit(0)
 
 
-def leave_out(pairs: DataFrame, left_out: DataFrame, count: int) -> DataFrame:
-    """Returns pairs without the rows whose row_key is in left_out; the rest stays where it is read.
+def leave_out(pairs: DataFrame, duplicates: DataFrame, count: int) -> DataFrame:
+    """Returns pairs without the rows whose row_key is a duplicate's; the rest stays where it is.
 
-    count: rows of left_out. Every executor gets their keys, unless there are more than
+    count: the duplicates. Every executor gets their keys, unless there are more than
     MAX_BROADCAST.
     """
-    keys = left_out.select("row_key")
+    keys = duplicates.select("row_key")
     return pairs.join(F.broadcast(keys) if count <= MAX_BROADCAST else keys, "row_key", "left_anti")
 
 
@@ -133,11 +134,11 @@ def count_cells(pairs: DataFrame, cuts: Mapping[str, Cuts]) -> Cells:
 
 def cut_stages(cells: Cells, cuts: Mapping[str, Cuts]) -> CutPoints:
     """Returns where the stages begin. cells: of the distinct pairs; cuts: the settings."""
-    kept = bins_of(Counter({key: pairs for key, pairs in cells.items() if not key[2]}))
+    not_held = bins_of(Counter({key: pairs for key, pairs in cells.items() if not key[2]}))
     points = {
         origin: [*rule.scores]
         if rule.scores
-        else [quantile(kept.get(origin, {}), share) for share in rule.quantiles or ()]
+        else [quantile(not_held.get(origin, {}), share) for share in rule.quantiles or ()]
         for origin, rule in cuts.items()
     }
     return CutPoints(points, min_meaning_of(cuts), cells)

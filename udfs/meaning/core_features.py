@@ -108,13 +108,16 @@ def count(a: CodePoints, b: CodePoints, words_a: Words, words_b: Words) -> np.nd
 
 
 @entry
-def _count_rows(texts_a, texts_b, words_a, words_b, s, t, f, names, rows):
+def _count_rows(
+    texts_a, texts_b, words_a, words_b, numbers, surface_room, facts_room, fact_tables, rows
+):
     for row in range(len(rows)):
         a, b = row_of(texts_a, row), row_of(texts_b, row)
         if max(len(a), len(b)) > numbering.LONGEST:
             rows[row] = np.nan
             continue
         ends_a, ends_b = row_of(words_a, row), row_of(words_b, row)
-        counts = numbering.number(a, ends_a, b, ends_b, s)
-        surface.kernel(a, b, counts, s, t, rows[row, :_SURFACE])
-        facts_kernel.kernel(a, ends_a, b, ends_b, counts, s, f, names, rows[row, _SURFACE:])
+        counts = numbering.number(a, ends_a, b, ends_b, numbers)
+        surface.kernel(a, b, counts, numbers, surface_room, rows[row, :_SURFACE])
+        out = rows[row, _SURFACE:]
+        facts_kernel.kernel(a, ends_a, b, ends_b, counts, numbers, facts_room, fact_tables, out)

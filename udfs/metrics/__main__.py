@@ -34,7 +34,7 @@ from gaixie.udfs.metrics import METRICS, Metric, Pairs, load_metric
 from gaixie.udfs.metrics.spscore import SPScoreZh
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.tables import KINDS, Form, header_of, kind_of, named
-from gaixie.udfs.storage.text_tables import is_standard, read_columns, read_lines
+from gaixie.udfs.storage.text_columns import is_standard, read_columns, read_lines
 
 STEP = 500
 """Pairs between two looks at the clock."""

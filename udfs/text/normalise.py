@@ -84,6 +84,16 @@ def visible(text: str) -> str:
     return _SEQUENCE.sub(lambda match: match[1] or "", text)
 
 
+def may_hide(texts: pa.Array) -> np.ndarray:
+    """Tells which rows of a column of large strings may have invisible characters, or those of an
+    emoji sequence: bool, shape (rows,). A null has none."""
+    _, offsets, data = texts.buffers()
+    if not len(texts) or not data:
+        return np.zeros(len(texts), bool)
+    bounds = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    return _may_hide(np.frombuffer(data, np.uint8), bounds, _tables()[0])
+
+
 def normalise(text: str) -> str:
     """Returns the form of a text that every feature reads, as defined above."""
     return " ".join(unicodedata.normalize("NFKC", visible(text)).split())
@@ -221,6 +231,25 @@ def is_han(code):
         or 0xF900 <= code <= 0xFAFF
         or 0x20000 <= code <= 0x323AF
     )
+
+
+@njit(cache=True, nogil=True)
+def _may_hide(data, byte_offsets, cells):
+    found = np.zeros(len(byte_offsets) - 1, np.bool_)
+    for row in range(len(found)):
+        p, end = np.int64(byte_offsets[row]), np.int64(byte_offsets[row + 1])
+        while p < end:
+            code = np.int64(data[p])
+            if 0xE4 <= code < 0xEA:  # U+4000 to U+9FFF: ideographs
+                p += 3
+                continue
+            size = 1 + (code >= 0xC0) + (code >= 0xE0) + (code >= 0xF0)
+            code &= 0xFF >> (size + (size > 1))
+            for k in range(p + 1, p + size):
+                code = code << 6 | (data[k] & 0x3F)
+            p += size
+            found[row] |= cells[code] == _INVISIBLE or cells[code] == _COMPOSES
+    return found
 
 
 @njit(cache=True, nogil=True)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from xxhash import xxh3_128_digest
 
-from gaixie.udfs.text.normalise import INVISIBLE, visible
+from gaixie.udfs.text.normalise import may_hide, visible
 
 _HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint16)
 
@@ -27,10 +27,10 @@ def _stripped(texts: pa.Array) -> pa.Array:
         texts = texts.cast(pa.large_string())
     except pa.ArrowInvalid:  # some texts are not UTF-8; they go to quarantine
         return texts
-    hidden = pc.fill_null(pc.match_substring_regex(texts, INVISIBLE), False)
-    if pc.any(hidden).as_py():
-        shown = [visible(text) for text in texts.filter(hidden).to_pylist()]
-        texts = pc.replace_with_mask(texts, hidden, pa.array(shown, pa.large_string()))
+    if (rows := may_hide(texts)).any():
+        mask = pa.array(rows)
+        shown = [text and visible(text) for text in texts.filter(mask).to_pylist()]
+        texts = pc.replace_with_mask(texts, mask, pa.array(shown, pa.large_string()))
     return pc.utf8_trim_whitespace(texts)
 
 

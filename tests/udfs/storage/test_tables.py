@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from gaixie.udfs.storage.records import FIELD_LINES, Delimited, json_records, likely_encoding
 from gaixie.udfs.storage.tables import Form, Part, TableError, header_of, kind_of, read, scan
-from gaixie.udfs.storage.text_tables import count_rows, read_columns, read_lines, writing
+from gaixie.udfs.storage.text_columns import count_rows, read_columns, read_lines, writing
 
 NAMES = ["source", "paraphrase"]
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

@@ -22,19 +22,8 @@ import argparse
 import sys
 
 from gaixie.jobs.corpus.session import start_session
-from gaixie.jobs.vocabulary.build import (
-    build_vocabulary,
-    find_sentences,
-    sentences_of,
-    tag_counts,
-)
-from gaixie.udfs.command_line import (
-    UserError,
-    as_user_error,
-    make_parser,
-    positive,
-    run_command,
-)
+from gaixie.jobs.vocabulary.build import build_vocabulary, find_sentences, sentences_of, tag_counts
+from gaixie.udfs.command_line import UserError, as_user_error, make_parser, positive, run_command
 from gaixie.udfs.storage import storage
 from gaixie.udfs.text.segmenters import load_segmenter
 

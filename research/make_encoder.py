@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gaixie.research.fitting.model_folder import new_folder
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.reports import render
-from gaixie.udfs.storage.model_folder import new_folder
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

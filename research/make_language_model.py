@@ -30,13 +30,13 @@ from pathlib import Path
 import numpy as np
 
 from gaixie.research.fitting import kneser_ney
+from gaixie.research.fitting.model_folder import new_folder
 from gaixie.research.ratings.tables import add_places, read_groups, read_table
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.meaning.array_folder import write_arrays
 from gaixie.udfs.meaning.bucket import WAYS
 from gaixie.udfs.meaning.language_model import FORMAT, MANIFEST, VERSION, digest
 from gaixie.udfs.meaning.language_model_kernel import BEGIN, END, FIRST_CHARACTER, UNKNOWN, Tables
-from gaixie.udfs.storage.model_folder import new_folder
 from gaixie.udfs.text.code_points import CodePoints, from_strings
 from gaixie.udfs.text.normalise import NORMALISATION, normalise
 

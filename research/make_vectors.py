@@ -28,10 +28,10 @@ from pathlib import Path
 
 import numpy as np
 
+from gaixie.research.fitting.model_folder import new_folder
 from gaixie.research.ratings.tables import add_places, read_groups
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.meaning.vectors import MANIFEST, write_table
-from gaixie.udfs.storage.model_folder import new_folder
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter

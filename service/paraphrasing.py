@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import yaml
 from fastapi import APIRouter, HTTPException, Request, Response
@@ -35,31 +35,22 @@ Why = Literal["empty", "undecodable", "too_long", "no_han", "nothing_good_enough
 
 
 class ParaphraseRequest(Strict):
-    text: Text | None = Field(
-        default=None,
-        description="a sentence",
-        examples=["市图书馆将于下周二举办古籍修复体验活动。"],
-    )
-    texts: list[Text] | None = Field(
-        default=None, min_length=1, description="several, instead of text"
-    )
-    n: int = Field(default=3, ge=1, le=MOST, description="maximum candidates of a text")
-    degree: int = Field(
-        default=DEGREE,
-        ge=1,
-        le=DEGREES,
-        description="degree of change, 1 (light) to 5 (a rewrite)",
-    )
-    tone: Literal["正式", "口语", "精简"] | None = Field(
-        default=None, description="a tone, instead of a degree"
-    )
-    keep: list[Text] = Field(
-        default_factory=list, max_length=TERMS, description="terms that must not change"
-    )
-    explain: bool = Field(default=False, description="give reasons for low judgements")
-    changes: bool = Field(
-        default=False, description="mark what was moved, replaced, added and lost"
-    )
+    text: Text | None = Field(None, examples=["市图书馆将于下周二举办古籍修复体验活动。"])
+    """a sentence"""
+    texts: list[Text] | None = Field(None, min_length=1)
+    """several, instead of text"""
+    n: int = Field(3, ge=1, le=MOST)
+    """maximum candidates of a text"""
+    degree: int = Field(DEGREE, ge=1, le=DEGREES)
+    """degree of change, 1 (light) to 5 (a rewrite)"""
+    tone: Literal["正式", "口语", "精简"] | None = None
+    """a tone, instead of a degree"""
+    keep: list[Text] = Field(default_factory=list, max_length=TERMS)
+    """terms that must not change"""
+    explain: bool = False
+    """give reasons for low judgements"""
+    changes: bool = False
+    """mark what was moved, replaced, added and lost"""
 
     @model_validator(mode="after")
     def _one_of_them(self) -> ParaphraseRequest:
@@ -73,34 +64,34 @@ class ParaphraseRequest(Strict):
 class CandidateOut(Judgements):
     """A candidate and its judgements."""
 
-    text: str = Field(description="the candidate")
+    text: str
+    """the candidate"""
 
 
 class ParaphraseResult(Strict):
-    source: str = Field(description="the text")
-    candidates: list[CandidateOut] = Field(description="best first")
-    left_out: int = Field(
-        description="candidates left out because they change next to nothing, or the meaning"
-    )
-    absent: list[str] = Field(description="terms to keep that the text does not have")
-    reason: Why | None = Field(description="why there is no candidate")
+    source: str
+    """the text"""
+    candidates: list[CandidateOut]
+    """best first"""
+    left_out: int
+    """candidates left out because they change next to nothing, or the meaning"""
+    absent: list[str]
+    """terms to keep that the text does not have"""
+    reason: Why | None
+    """why there is no candidate"""
 
 
 class ParaphraseAnswer(Strict):
-    model: str = Field(description="the name of what writes")
-    signature: str = Field(description="only scores with the same signature are comparable")
-    results: list[ParaphraseResult] = Field(description="one for each text, in order")
+    model: str
+    """the name of what writes"""
+    signature: str
+    """only scores with the same signature are comparable"""
+    results: list[ParaphraseResult]
+    """one for each text, in order"""
 
 
-class Asked(NamedTuple):
-    """What texts must share to be written in one batch."""
-
-    n: int
-    degree: int
-    tone: str | None
-    keep: tuple[str, ...]
-    options: tuple[bool, bool]
-    """(explain, changes)."""
+Asked = tuple[Wanted, bool, bool]
+"""What texts must share to be written in one batch: also whether to explain, and mark changes."""
 
 
 class ParaphrasingPart(Part):
@@ -125,7 +116,7 @@ class ParaphrasingPart(Part):
         self.spscore, self.segmenter = SPScore.load(self.tier), load_segmenter()
         self.signature = self.spscore.signature(self.segmenter)
         self._paraphraser = self._load_paraphraser()
-        self.write(Asked(1, 1, None, (), (False, False)), ["今天天气很好，我们去公园吧。"])
+        self.write((Wanted(1), False, False), ["今天天气很好，我们去公园吧。"])
 
     def about(self) -> dict[str, Any]:
         card = yaml.safe_load(CARD.read_text("utf-8"))
@@ -137,8 +128,7 @@ class ParaphrasingPart(Part):
         """Returns a ParaphraseResult for each text."""
         reasons = [self._unfit(text) for text in texts]
         fit = ["" if why else text for text, why in zip(texts, reasons, strict=True)]
-        wanted = Wanted(asked.degree, asked.n, asked.keep, asked.tone)
-        found = self._paraphraser(fit, wanted)
+        found = self._paraphraser(fit, asked[0])
         return [
             self._result(asked, text, [one.text for one in own], why)
             for text, own, why in zip(texts, found, reasons, strict=True)
@@ -158,6 +148,7 @@ class ParaphrasingPart(Part):
         self, asked: Asked, source: str, found: Sequence[str], reason: Why | None
     ) -> dict[str, Any]:
         """Returns the ParaphraseResult of a text and its candidates."""
+        wanted, *options = asked
         outputs = self.spscore.outputs([source] * len(found), [*found]).astype(float).tolist()
         judged = [
             {"text": text, **dict(zip(OUTPUTS, row, strict=True))}
@@ -167,12 +158,12 @@ class ParaphrasingPart(Part):
             candidate["verdict"] = verdict(candidate)
         candidates = [one for one in judged if _is_paraphrase(one)]
         pairs = [(source, str(one["text"])) for one in candidates]
-        with_reasons(pairs, candidates, asked.options, self.spscore, self.segmenter)
+        with_reasons(pairs, candidates, options, self.spscore, self.segmenter)
         return {
             "source": source,
             "candidates": candidates,
             "left_out": len(judged) - len(candidates),
-            "absent": [term for term in asked.keep if normalise(term) not in normalise(source)],
+            "absent": [term for term in wanted.keep if normalise(term) not in normalise(source)],
             "reason": reason or (None if candidates else "nothing_good_enough"),
         }
 
@@ -185,8 +176,8 @@ class ParaphrasingPart(Part):
         most = self.settings.max_texts
         if len(texts) > most:
             raise HTTPException(413, f"{len(texts):,} texts: at most {most:,} a request")
-        keep, options = tuple(sorted(given.keep)), (given.explain, given.changes)
-        asked = Asked(given.n, given.degree, given.tone, keep, options)
+        wanted = Wanted(given.degree, given.n, tuple(sorted(given.keep)), given.tone)
+        asked = wanted, given.explain, given.changes
         work = self._batcher.submit(asked, texts, self.settings.timeout)
         results = await while_connected(request, work)
         answer = {

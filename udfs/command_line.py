@@ -76,7 +76,7 @@ def as_user_error(*kinds: type[Exception]) -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, kinds or (OSError, ValueError, ImportError)):
             raise
-        raise UserError(str(error)) from error
+        raise UserError(in_words(error)) from error
 
 
 class Stopped(KeyboardInterrupt):

@@ -96,9 +96,7 @@ def paraphrase(
     return answers[0] if isinstance(text, str) else answers
 
 
-@cache
-def _metric(tier: str) -> SPScore:
-    return SPScore.load(tier)
+_metric = cache(SPScore.load)
 
 
 @cache

@@ -4,7 +4,6 @@ the console."""
 from __future__ import annotations
 
 import io
-import json
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+from pydantic_core import to_json
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -73,13 +73,4 @@ def print_table(
 
 def write_json(path: Path, value: Any) -> None:
     """Writes a report as JSON, with floats that are not finite as null."""
-    text = json.dumps(_finite(value), ensure_ascii=False, indent=1)
-    path.write_text(text + "\n", "utf-8")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    path.write_bytes(to_json(value, indent=1, inf_nan_mode="null") + b"\n")

@@ -145,17 +145,12 @@ def spscore(source: pd.Series, paraphrase: pd.Series) -> pd.Series:
 
 
 def _judge(
-    source: pd.Series,
-    paraphrase: pd.Series,
-    model: SPScore | None,
-    segmenter: str,
-    min_characters: int,
-    max_characters: int,
+    source: pd.Series, paraphrase: pd.Series, model: SPScore | None, segmenter: str, *limits: int
 ) -> pd.DataFrame:
-    """Returns a row of JUDGED_FIELDS for each pair."""
+    """Returns a row of JUDGED_FIELDS for each pair. limits: minimum and maximum of characters."""
     model, cut = model or _default_model(), worker_segmenter(segmenter)
     texts = _strings(source), _strings(paraphrase)
-    codes, fit, values = model.validated(*texts, cut, min_characters, max_characters)
+    codes, fit, values = model.validated(*texts, cut, *limits)
     outputs = np.full((len(codes), len(OUTPUTS)), np.nan, np.float32)
     outputs[fit] = model.predict(values)
     judged = pd.DataFrame(outputs, columns=list(OUTPUTS))

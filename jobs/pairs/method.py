@@ -210,22 +210,17 @@ def check_columns(min_characters: int, max_characters: int, alone: bool) -> Call
 
 
 def check_batch(
-    source: pa.Array,
-    paraphrase: pa.Array,
-    foreign: pa.Array,
-    min_characters: int,
-    max_characters: int,
-    alone: bool,
+    source: pa.Array, paraphrase: pa.Array, foreign: pa.Array, least: int, most: int, alone: bool
 ) -> pa.StructArray:
     """Returns (reason, group) of items whose sentences are strings of shape (rows,).
 
     reason: one of gaixie.udfs.text.validate.REASONS or NO_GROUP; null if the item can be in a pair.
     group: XXH3-128 of the normalised foreign sentence in UTF-8, as 32 hexadecimal digits. alone:
-    source is a single sentence, and paraphrase is the same column.
+    source is a single sentence, and paraphrase is the same column. least, most: characters.
     """
     a = normalise_column(source)
     b = a if alone else normalise_column(paraphrase)
-    codes = quarantine_reasons(*a, *b, min_characters, max_characters)
+    codes = quarantine_reasons(*a, *b, least, most)
     reasons = np.array([None, *REASONS], object)[codes]
     if alone:  # a single sentence equals itself
         reasons[reasons == "identical"] = None

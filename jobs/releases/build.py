@@ -289,11 +289,8 @@ def _manifest(
         for origin, pairs in in_runs.items()
     }
     return ReleaseManifest(
-        version=request.version,
+        **request.model_dump(include={"version", "title", "license", "license_note"}),
         name=f"gaixie-{request.version}",
-        title=request.title,
-        license=request.license,
-        license_note=request.license_note,
         created=now("microseconds"),
         gaixie=version("gaixie"),
         spark=build.spark.version,

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    PositiveFloat,
-    StringConstraints,
-    field_validator,
-)
+from pydantic import AfterValidator, Field, PositiveFloat, StringConstraints, field_validator
 
 from gaixie.jobs.releases.store import check_version
 from gaixie.udfs.spscore.stages import STAGES
 from gaixie.udfs.storage.manifest import ReleaseSettings, RunId
+from gaixie.udfs.storage.settings import Strict
 from gaixie.udfs.text.splits import SPLITS
 
 SHARES_TOLERANCE = 1e-9
@@ -24,10 +17,8 @@ SHARES_TOLERANCE = 1e-9
 Line = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^.+$")]
 
 
-class ReleaseRequest(BaseModel):
+class ReleaseRequest(Strict):
     """The options of a release."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     root: str
     runs: tuple[RunId, ...] = Field(min_length=1)
@@ -44,7 +35,7 @@ class ReleaseRequest(BaseModel):
     """stages to release"""
     keep_columns: tuple[str, ...] = ()
     """further columns of the runs"""
-    split: list[Annotated[float, Field(ge=0, le=1)]] = [1.0]
+    split: list[Annotated[float, Field(ge=0, le=1)]] = Field(default=[1.0])
     """shares of the groups, and of the sources of pairs without one; by default all is train"""
     seed: int = 13
     """seed of split and shuffle"""

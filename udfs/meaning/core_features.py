@@ -11,14 +11,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from gaixie.udfs.features import FEATURES, extract_code_points
-from gaixie.udfs.meaning import (
-    facts,
-    facts_kernel,
-    language_model,
-    numbering,
-    surface,
-    vectors,
-)
+from gaixie.udfs.meaning import facts, facts_kernel, language_model, numbering, surface, vectors
 from gaixie.udfs.meaning.language_model import LanguageModel
 from gaixie.udfs.meaning.vectors import VectorTable
 from gaixie.udfs.text.code_points import CodePoints, Words

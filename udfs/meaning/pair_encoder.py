@@ -85,11 +85,6 @@ class PairEncoder:
         threads = threads or max(default, 1)
         return cls(Path(folder), description["tasks"], description["digest"], threads)
 
-    @property
-    def signature(self) -> str:
-        """Returns all that decides a prediction; print it with every one that you report."""
-        return f"pair-encoder-zh|v:{FORMAT_VERSION}|{self.digest}"
-
     def predict(self, source: Sequence[str], paraphrase: Sequence[str]) -> np.ndarray:
         """Predicts every task: float32 in [0, 1], shape (rows, tasks). Expects normalised text."""
         return self.read(source, paraphrase)[0]

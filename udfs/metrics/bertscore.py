@@ -37,6 +37,9 @@ from gaixie.udfs.networks import model_signature
 if TYPE_CHECKING:
     import torch
 
+    Side = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+    """Vectors, weights and mask of texts, padded."""
+
 PAIRS_AT_ONCE = 2048
 """Pairs whose token embeddings are in memory at a time."""
 
@@ -94,13 +97,11 @@ def score_texts(encoder: Encoder, paraphrases: list[str], references: list[str])
     scores = np.empty((len(longest), 3))
     for batch in batches((longest**2).tolist(), CELLS_AT_ONCE):
         ours, theirs = (_pad(embedded, side[batch], weights) for side in numbers)
-        scores[batch] = match(*ours, *theirs).double().cpu().numpy()
+        scores[batch] = match(ours, theirs).double().cpu().numpy()
     return scores
 
 
-def _pad(
-    embedded: TokenEmbeddings, texts: np.ndarray, weights: np.ndarray
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def _pad(embedded: TokenEmbeddings, texts: np.ndarray, weights: np.ndarray) -> Side:
     """Returns vectors (texts, tokens, width), weights and mask (texts, tokens) of some texts."""
     import torch
 
@@ -114,17 +115,12 @@ def _pad(
     return vectors, torch.from_numpy(weight).to(device), torch.from_numpy(mask).to(device)
 
 
-def match(
-    ours: torch.Tensor,
-    our_weights: torch.Tensor,
-    our_mask: torch.Tensor,
-    theirs: torch.Tensor,
-    their_weights: torch.Tensor,
-    their_mask: torch.Tensor,
-) -> torch.Tensor:
+def match(our_side: Side, their_side: Side) -> torch.Tensor:
     """Scores paraphrases (ours) against references (theirs) padded by _pad: P, R, F1 (pairs, 3)."""
     import torch
 
+    ours, our_weights, our_mask = our_side
+    theirs, their_weights, their_mask = their_side
     nothing = -float("inf")
     with torch.inference_mode():
         cosines = ours @ theirs.transpose(1, 2)

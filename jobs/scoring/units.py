@@ -53,6 +53,9 @@ tasks."""
 
 MOST_UNITS = 1 << 16
 
+QUICKLY = {"parquet.compression.codec.zstd.level": "1"}
+"""How the rows of a unit are compressed, which are written again later."""
+
 SPREAD_BYTES = 4_000_000
 """Input from which rows are spread over the cores if the files cannot be read in enough parts."""
 
@@ -231,7 +234,7 @@ def _score_unit(
     scored = scored_rows(rows, score).withColumn("row_key", row_key(unit.number))
     scored = scored.observe(unfit, *_counts_by("reason", (*REASONS, MALFORMED)))
     with errors_name_the_file(unit.files, unit.input.form), progress(job.spark, title, unit.rows):
-        write_table(scored, job.path(unit.folder), ["fit"])
+        write_table(scored, job.path(unit.folder), ["fit"], **QUICKLY)
     return {"rows": +Counter(read.get), "unfit": +Counter(unfit.get)}
 
 

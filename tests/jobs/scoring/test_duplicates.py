@@ -5,7 +5,7 @@ import pandas as pd
 from pyspark.sql.types import LongType, MapType, StringType, StructField
 
 from gaixie.jobs.scoring import sorting
-from gaixie.jobs.scoring.sorting import FEW, DUPLICATE_COLUMNS, find_duplicates, leave_out
+from gaixie.jobs.scoring.sorting import DUPLICATE_COLUMNS, FEW, find_duplicates, leave_out
 
 TAGS = MapType(StringType(), LongType())
 EXTRA = [StructField("note", StringType()), StructField("tags", TAGS)]
@@ -30,7 +30,10 @@ def test_the_same_rows_of_few_and_of_many(spark):
     given = rows(300, 200)
     table = spark.createDataFrame(given)
     few, many = (
-        {row.row_key for row in find_duplicates(table, count, EXTRA).select(*DUPLICATE_COLUMNS).collect()}
+        {
+            row.row_key
+            for row in find_duplicates(table, count, EXTRA).select(*DUPLICATE_COLUMNS).collect()
+        }
         for count in (len(given), FEW + 1)
     )
     assert few == many

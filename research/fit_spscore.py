@@ -133,14 +133,14 @@ def settings(arguments: argparse.Namespace) -> data.Config:
         config = load_settings(data.Config, arguments.config)
     else:
         config = load_settings(data.Config, data.CONFIG)
-        config.human, config.known, config.negatives.others = None, None, None
+        config.human, config.known, config.negatives.others = [], None, None
         config.rated = Rated(
             name=Path(arguments.input).name,
             tables=[RatedTable(path=str(Path(arguments.input).absolute()))],
             score_column=arguments.score,
         )
     if arguments.test:  # a human score or a written group may share its source with a test pair
-        config.human, config.known = None, None
+        config.human, config.known = [], None
     config.ablation |= arguments.ablation
     for name in ("segmenter", "seeds", "folds"):
         if (value := getattr(arguments, name)) is not None:

@@ -44,14 +44,17 @@ Pair = tuple[str, str, str]
 
 
 class Human(Strict):
-    """A table of pairs with one human score of quality, 0 to 1."""
+    """A table of pairs with one score of quality by people."""
 
     name: str
     path: str
     licence: str = "not stated"
     paraphrase_column: str = "paraphrase"
     score_column: str = "score"
+    most: float = Field(default=1.0, gt=0)
+    """The highest score; the lowest is 0."""
     weight: float = Field(default=0.1, gt=0)
+    """Of all rated pairs'."""
 
 
 class Negatives(Strict):
@@ -76,7 +79,7 @@ class Config(Strict):
     ablation: bool = False
     """Whether the fit is repeated without each feature or family of features."""
     rated: Rated
-    human: Human | None = None
+    human: list[Human] = Field(default=[])
     known: float | None = Field(default=None, gt=0)
     """Weight of written groups and counterparts, of which most were not rated: of all rated
     pairs'."""
@@ -113,6 +116,8 @@ class Rows:
     """Kind of the pair, or of the negative."""
     pairs: np.ndarray
     """Number of the rated pair that a negative was made from; -1 for other rows."""
+    texts: np.ndarray
+    """Source and paraphrase, normalised: shape (rows, 2)."""
 
     @classmethod
     def of(
@@ -130,6 +135,7 @@ class Rows:
             table["group"].to_numpy(object),
             table["kind"].to_numpy(object),
             table.get("pair", pd.Series(-1, table.index)).to_numpy(),
+            table[TEXTS].to_numpy(object),
         )
 
     def __len__(self) -> int:
@@ -195,7 +201,8 @@ def read_human(
 ) -> tuple[Rows, dict[str, float]]:
     """Rows that have a target for spscore alone, without pairs that are rated; and the line.
 
-    The line maps a human score onto a rating: least squares over the pairs that have both.
+    The line maps a human score onto a rating: least squares over the pairs that have both. Without
+    such pairs, the highest score is the highest rating.
     """
     path = folder / settings.path
     columns = ["source", settings.paraphrase_column, settings.score_column]
@@ -203,12 +210,12 @@ def read_human(
     for name, column in zip(TEXTS, columns, strict=False):
         table[name] = strings_of(table[name], f"{path}: column {column!r}").map(normalise)
     where = f"{path}: column {settings.score_column!r}"
-    table["human"] = numbers_of(
-        table["human"], where, "a number from 0 to 1", lambda x: (x >= 0) & (x <= 1)
-    )
+    expected = f"a number from 0 to {settings.most:g}"
+    valid = numbers_of(table["human"], where, expected, lambda x: (x >= 0) & (x <= settings.most))
+    table["human"] = valid / settings.most
     table = table.merge(rated[[*TEXTS, "overall"]], "left", on=TEXTS)
     both = table.dropna(subset="overall")
-    slope, intercept = 0.6, 0.0
+    slope, intercept = 1.0, 0.0
     if len(both) > 20:
         slope, intercept = np.polyfit(both["human"], both["overall"], 1)
     new = table[table["overall"].isna()].reset_index(drop=True)

@@ -6,7 +6,8 @@ negatives made from them, and give plain numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -62,6 +63,15 @@ def both_correlations(
         low, high = bootstrap_interval(statistic, (scores, rated), groups, SAMPLES)
         figures |= {name: statistic(scores, rated), f"{name}_low": low, f"{name}_high": high}
     return figures
+
+
+def with_people(name: str, rows: Rows, scores: np.ndarray) -> dict[str, Any]:
+    """Spearman and Pearson with people's scores, and Spearman of the edit distance (1 minus the
+    ratio of difflib, which knows nothing else)."""
+    trivial = [1 - SequenceMatcher(None, *pair, autojunk=False).ratio() for pair in rows.texts]
+    target = rows.targets[:, -1]
+    figures = both_correlations(scores, target, rows.groups)
+    return {"name": name, "pairs": len(rows), **figures, "edits": spearman(trivial, target)}
 
 
 def by_kind(outputs: np.ndarray, targets: np.ndarray, kinds: np.ndarray) -> list[dict[str, Any]]:
@@ -172,7 +182,7 @@ def calibration(scores: np.ndarray, rated: np.ndarray, origins: np.ndarray) -> d
     return found
 
 
-def spearman(scores: np.ndarray, rated: np.ndarray) -> float:
+def spearman(scores: np.ndarray | Sequence[float], rated: np.ndarray) -> float:
     """Spearman's rank correlation; 0 where one side is constant."""
     return pearson(rankdata(scores), rankdata(rated))
 

@@ -101,14 +101,18 @@ class Material:
     negatives: Rows
     others: dict[str, Rows]
     """Rows that are learned from, and never evaluated on."""
-    human_line: dict[str, float]
-    """How human scores were mapped onto ratings."""
-    texts: pd.DataFrame
-    """Columns source and paraphrase of the rated pairs, then of the negatives."""
+    human_lines: dict[str, dict[str, float]]
+    """How the human scores of each set were mapped onto ratings."""
 
     @property
     def all_rows(self) -> Rows:
         return Rows.join(self.rows, self.negatives, *self.others.values())
+
+    def parts(self, outputs: np.ndarray) -> dict[str, np.ndarray]:
+        """Cuts outputs of all_rows into those of ``rated``, ``negatives`` and each of the others."""
+        sizes = {"rated": self.rows, "negatives": self.negatives, **self.others}
+        ends = np.cumsum([len(rows) for rows in sizes.values()])
+        return dict(zip(sizes, np.split(outputs, ends[:-1]), strict=True))
 
     def without(self, kind: str) -> Material:
         others = {name: rows for name, rows in self.others.items() if name != kind}
@@ -121,9 +125,9 @@ def read_material(
     """Reads the sets, makes the negatives, and computes the features of all of them."""
     negatives = data.negatives_of(rated, folder, config.negatives, segmenter)
     others: dict[str, Rows] = {}
-    line: dict[str, float] = {}
-    if config.human:
-        others["human"], line = data.read_human(config.human, folder, rated, segmenter)
+    lines: dict[str, dict[str, float]] = {}
+    for human in config.human:
+        others[human.name], lines[human.name] = data.read_human(human, folder, rated, segmenter)
     if config.known:
         pairs = data.pairs_for_core(folder)
         others["known"] = data.known_rows(pairs, config.known, rated, segmenter)
@@ -133,8 +137,7 @@ def read_material(
         data.rated_rows(rated, config.rated, segmenter),
         data.negative_rows(rated, negatives, config.negatives, segmenter),
         others,
-        line,
-        pd.concat([rated[data.TEXTS], negatives[data.TEXTS]]),
+        lines,
     )
 
 
@@ -206,10 +209,10 @@ def predict(model: SPScore, rows: Rows) -> np.ndarray:
 def folds_of(material: Material, folds: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(fitted, held out) for each fold: bool over Material.all_rows, split by group."""
     groups = material.all_rows.groups.tolist()
-    distinct = dict.fromkeys(material.rows.groups.tolist())
+    distinct = dict.fromkeys(groups)
     order = np.random.default_rng(0).permutation(len(distinct))
     fold_of = dict(zip(distinct, order % folds, strict=True))
-    fold = np.array([fold_of.get(group, -1) for group in groups])
+    fold = np.array([fold_of[group] for group in groups])
     for number in range(folds):
         yield fold != number, fold == number
 
@@ -217,10 +220,7 @@ def folds_of(material: Material, folds: int) -> Iterator[tuple[np.ndarray, np.nd
 def cross_validate(
     material: Material, tier: str, config: Config, columns: Sequence[str] | None = None
 ) -> np.ndarray:
-    """Outputs of Material.all_rows by models that never saw the row's group: shape (rows, 5).
-
-    Rows whose group has no rated pair (some human scores) are fitted on in every fold: NaN.
-    """
+    """Outputs of Material.all_rows by models that never saw the row's group: shape (rows, 5)."""
     rows, used = weighted(material, tier, config), rows_to_fit(material, config)
     outputs = np.full((len(rows), len(OUTPUTS)), np.nan, np.float32)
     for fitted, held_out in folds_of(material, config.folds):

@@ -19,6 +19,7 @@ import numpy as np
 from gaixie.research.fitting import evaluation
 from gaixie.research.fitting.data import Config, Rows, known_rows, pairs_for_full
 from gaixie.research.fitting.recipe import Material, cross_validate, fit, rows_to_fit, weighted
+from gaixie.research.pair_encoder.sets import JUDGED
 from gaixie.research.ratings.rated import TRANSLATED
 from gaixie.udfs.command_line import say
 from gaixie.udfs.meaning.core_features import FAMILIES
@@ -28,7 +29,6 @@ from gaixie.udfs.reports import render
 from gaixie.udfs.spscore import OUTPUTS, SHIPPED, TIERS, VERSION, SPScore
 from gaixie.udfs.spscore.model import CORE_OUTPUTS, ENCODER_FEATURES
 from gaixie.udfs.spscore.stages import RATED_MIN_MEANING, stage
-from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.segmenters import Segmenter
 
 TEMPLATE = Path(__file__).with_name("card.md.j2")
@@ -111,66 +111,49 @@ def fit_full(
     folder: of the sets. Tier core must have been fitted into the folder beside output.
     """
     say("full: tier core, cross-validated")
-    core = cross_validate(material, "core", config.model_copy(update={"seeds": STACKED}))
+    stacked = config.model_copy(update={"seeds": STACKED})
+    core = material.parts(cross_validate(material, "core", stacked))
     unseen = (material.rated["part"] != "encoder").to_numpy()
     kinds = material.rated["kind"].to_numpy(object)[material.negatives.pairs]
     chosen = np.isin(kinds, NEGATIVES_OF) & unseen[material.negatives.pairs]
-    kept = np.concatenate([unseen, chosen])
-    core = core[: len(kept)][kept]
-    material = only(material, unseen, chosen)
+    negatives = material.negatives[chosen]
+    places = np.cumsum(unseen) - 1
     fitted_core = SHIPPED / "core" if output.parent == SHIPPED else output.parent / "core"
 
-    say(f"full: the encoder reads {len(core):,} pairs")
-    texts = material.texts
-    encoded = PairEncoder.load().predict(texts["source"].tolist(), texts["paraphrase"].tolist())
-    columns, count = np.hstack([core, encoded]), len(material.rows)
+    say(f"full: the encoder reads {unseen.sum() + chosen.sum():,} pairs")
+    others = {
+        human.name: with_encoder(material.others[human.name], core[human.name])
+        for human in config.human
+        if human.path not in JUDGED
+    }
+    if config.known:  # written groups that neither the encoder nor tier core has learned from
+        rows = known_rows(pairs_for_full(), config.known, material.rated[unseen], segmenter)
+        judged = SPScore.load(str(fitted_core)).predict(rows.features)
+        others["known"] = with_encoder(rows, judged)
     material = replace(
         material,
-        rows=_wider(material.rows, columns[:count]),
-        negatives=_wider(material.negatives, columns[count:]),
+        rated=material.rated[unseen].reset_index(drop=True),
+        written=material.written[unseen],
+        rows=with_encoder(material.rows[unseen], core["rated"][unseen]),
+        negatives=with_encoder(
+            replace(negatives, pairs=places[negatives.pairs]), core["negatives"][chosen]
+        ),
+        others=others,
     )
-    if config.known:
-        known = _known(config.known, material, fitted_core, segmenter)
-        material = replace(material, others={"known": known})
     core_name = "core" if output.parent == SHIPPED else fitted_core
     fit_and_save(config, "full", material, segmenter, output, core_name, folder, READ)
 
 
-def _known(weight: float, material: Material, core: Path, segmenter: Segmenter) -> Rows:
-    """Written groups that neither the encoder nor tier core has learned from."""
-    kinds = set(material.rated["kind"])
-    pairs = [pair for pair in pairs_for_full() if pair[2] in kinds]
-    rows = known_rows(pairs, weight, material.rated, segmenter)
-    sources = [normalise(source) for source, _, _ in pairs]
-    paraphrases = [normalise(paraphrase) for _, paraphrase, _ in pairs]
-    encoded = PairEncoder.load().predict(sources, paraphrases)
-    judged = SPScore.load(str(core)).predict(rows.features)
-    return _wider(rows, np.hstack([judged, encoded]))
-
-
-def _wider(rows: Rows, columns: np.ndarray) -> Rows:
-    return replace(rows, features=np.hstack([rows.features, columns]))
-
-
-def only(material: Material, rated: np.ndarray, negatives: np.ndarray) -> Material:
-    """The material with some of the rated pairs and some of their negatives, and nothing else."""
-    places = np.cumsum(rated) - 1
-    chosen = material.negatives[negatives]
-    return replace(
-        material,
-        rated=material.rated[rated].reset_index(drop=True),
-        written=material.written[rated],
-        rows=material.rows[rated],
-        negatives=replace(chosen, pairs=places[chosen.pairs]),
-        texts=material.texts[np.concatenate([rated, negatives])],
-        others={},
-    )
+def with_encoder(rows: Rows, judged: np.ndarray) -> Rows:
+    """The rows with the columns of tier full: also tier core's outputs, and the encoder's."""
+    encoded = PairEncoder.load().predict(*rows.texts.T.tolist())
+    return replace(rows, features=np.hstack([rows.features, judged, encoded]))
 
 
 def measure(material: Material, outputs: np.ndarray) -> dict[str, Any]:
     """The figures of the card from out-of-fold outputs."""
-    rows, count = material.rows, len(material.rows)
-    own, negative = outputs[:count], outputs[count : count + len(material.negatives)]
+    rows, count, found = material.rows, len(material.rows), material.parts(outputs)
+    own, negative = found["rated"], found["negatives"]
     parts = parts_of(material)
     origins = material.rated["origin"].to_numpy(object)
     scores, overall = own[:, -1], rows.targets[:, -1]
@@ -184,6 +167,11 @@ def measure(material: Material, outputs: np.ndarray) -> dict[str, Any]:
     known = np.isin(origins, list(thresholds))
     return {
         "correlations": evaluation.correlations(own, rows.targets, rows.groups, parts),
+        "people": [
+            evaluation.with_people(name, material.others[name], found[name][:, -1])
+            for name in material.human_lines
+            if name in material.others
+        ],
         "by_kind": evaluation.by_kind(own, rows.targets, rows.kinds),
         "adversaries": evaluation.adversaries(rows, own, material.negatives, negative),
         "thresholds": thresholds,
@@ -243,10 +231,15 @@ def describe(config: Config, material: Material, tier: str, signature: str) -> d
     """What the card says beside its figures."""
     rated = config.rated.model_dump(include={"name", "licence", "raters"})
     rated |= {"pairs": len(material.rated), "groups": int(material.rated["group"].nunique())}
-    human = None
-    if config.human and "human" in material.others:
-        human = config.human.model_dump(include={"name", "licence"})
-        human |= {"pairs": len(material.others["human"]), **material.human_line}
+    human = [
+        {
+            **given.model_dump(include={"name", "licence"}),
+            "pairs": len(material.others[given.name]),
+            **material.human_lines[given.name],
+        }
+        for given in config.human
+        if given.name in material.others
+    ]
     return {
         "version": VERSION,
         "tier": tier,

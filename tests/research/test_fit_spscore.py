@@ -138,7 +138,7 @@ def test_a_mistake_is_one_line_that_names_the_file(ratings, tmp_path, refused):
 @pytest.fixture(scope="module")
 def material(ratings):
     config = load_settings(data.Config, data.CONFIG)
-    config.human, config.known, config.negatives.others = None, None, None
+    config.human, config.known, config.negatives.others = [], None, None
     config.rated = settings_of(ratings, written="written_")
     table = data.read_rated(config.rated, Path())
     return config, recipe.read_material(config, table, Path(), load_segmenter())
@@ -182,9 +182,11 @@ def test_human_scores_are_mapped_by_a_line_through_pairs_that_have_both(tmp_path
 
 
 def test_adversaries_count_ties_as_losses():
-    rated = data.Rows(*[np.zeros(2)] * 4, np.array(["written_full", "mcts"], object), np.zeros(2))
+    rated = data.Rows(
+        *[np.zeros(2)] * 4, np.array(["written_full", "mcts"], object), *[np.zeros(2)] * 2
+    )
     kinds = np.array(["edit", "edit", "own_roles_swapped"], object)
-    negatives = data.Rows(*[np.zeros(3)] * 4, kinds, np.array([0, 1, 0]))
+    negatives = data.Rows(*[np.zeros(3)] * 4, kinds, np.array([0, 1, 0]), np.zeros(3))
     table = evaluation.adversaries(
         rated, np.array([[0.5], [0.5]]), negatives, np.array([[0.5], [0.4], [0.1]])
     )

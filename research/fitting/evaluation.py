@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 from scipy.stats import pearsonr, rankdata
 from sklearn.metrics import roc_auc_score
 
@@ -31,6 +33,7 @@ LOST = 3.0
 """A pair that is rated lower for meaning lost a detail or more."""
 STAGE_RATINGS = (1.25, 2.4, 3.0)
 """Rated overall, 0 to 5, that a pair of the lowest score in stages 1, 2 and 3 has on average."""
+PARTS, MIN_CALIBRATED = 20, 1000
 TOP = 0.64
 """What scores as high is the top: its ratings show whether a high score can be trusted."""
 
@@ -130,6 +133,27 @@ def choose_thresholds(
             for rating in STAGE_RATINGS
         ]
     return thresholds
+
+
+def calibration_points(scores: np.ndarray, rated: np.ndarray) -> list[tuple[float, float]]:
+    """Points (mean score, mean rating) by which the score is calibrated, both from 0 to 1.
+
+    The pairs are cut into PARTS by score, and parts whose ratings fall are joined (isotonic
+    regression). Returns none for fewer than MIN_CALIBRATED pairs.
+    """
+    if len(scores) < MIN_CALIBRATED:
+        return []
+    parts = np.array_split(np.argsort(scores, kind="stable"), PARTS)
+    fit = isotonic_regression([rated[rows].mean() for rows in parts])
+    points = [
+        (float(scores[np.concatenate(parts[start:end])].mean()), float(fit.x[start]))
+        for start, end in pairwise(fit.blocks)
+    ]
+    return [
+        (0.0, 0.0),
+        *(point for point in points if 0 < min(point) and max(point) < 1),
+        (1.0, 1.0),
+    ]
 
 
 def stages(

@@ -67,6 +67,10 @@ def fit_and_save(
         material = material.without("known")
     say(f"{tier}: cross-validation in {config.folds} folds")
     outputs = cross_validate(material, tier, config, columns)
+    real = np.flatnonzero(~material.written)
+    points = evaluation.calibration_points(outputs[real, -1], material.rows.targets[real, -1])
+    if points:
+        outputs[:, -1] = np.interp(outputs[:, -1], *zip(*points, strict=True))
     nothing = dict.fromkeys(("ablation", "encoder", "counterparts", "entailment"))
     figures: dict[str, Any] = {**nothing, **measure(material, outputs)}
     for part, row in figures["correlations"].items():
@@ -91,12 +95,14 @@ def fit_and_save(
             "thresholds": figures["thresholds"],
         },
     )
+    model.calibration = [[*point] for point in points]
     if tier == "full":
         model.bind(core)
     if folder:
         say(f"{tier}: sets that nothing was fitted on")
         figures |= evaluation.unseen_figures(model, folder)
     figures |= describe(config, material, tier, model.signature(segmenter))
+    figures["points"] = points
     output.mkdir(parents=True, exist_ok=True)
     write_card(output, figures)
     model.save(output)
@@ -112,13 +118,15 @@ def fit_full(
     """
     say("full: tier core, cross-validated")
     stacked = config.model_copy(update={"seeds": STACKED})
-    core = material.parts(cross_validate(material, "core", stacked))
+    fitted_core = SHIPPED / "core" if output.parent == SHIPPED else output.parent / "core"
+    core_model, outputs = SPScore.load(str(fitted_core)), cross_validate(material, "core", stacked)
+    outputs[:, -1] = core_model.calibrated(outputs[:, -1])
+    core = material.parts(outputs)
     unseen = (material.rated["part"] != "encoder").to_numpy()
     kinds = material.rated["kind"].to_numpy(object)[material.negatives.pairs]
     chosen = np.isin(kinds, NEGATIVES_OF) & unseen[material.negatives.pairs]
     negatives = material.negatives[chosen]
     places = np.cumsum(unseen) - 1
-    fitted_core = SHIPPED / "core" if output.parent == SHIPPED else output.parent / "core"
 
     say(f"full: the encoder reads {unseen.sum() + chosen.sum():,} pairs")
     others = {
@@ -128,8 +136,7 @@ def fit_full(
     }
     if config.known:  # written groups that neither the encoder nor tier core has learned from
         rows = known_rows(pairs_for_full(), config.known, material.rated[unseen], segmenter)
-        judged = SPScore.load(str(fitted_core)).predict(rows.features)
-        others["known"] = with_encoder(rows, judged)
+        others["known"] = with_encoder(rows, core_model.predict(rows.features))
     material = replace(
         material,
         rated=material.rated[unseen].reset_index(drop=True),

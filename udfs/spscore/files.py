@@ -100,8 +100,10 @@ def write(folder: Path, description: dict[str, Any], contents: dict[str, bytes])
 
 
 def digest(description: dict[str, Any], contents: dict[str, bytes]) -> str:
-    """Returns ten hexadecimal digits of SHA-256 over the heads, the penalties and the files."""
-    decisive = [description["heads"], description["penalties"]]
+    """Returns ten hexadecimal digits of SHA-256 over all that decides a score."""
+    decisive = [
+        description[name] for name in ("heads", "penalties", "calibration") if name in description
+    ]
     checksum = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode())
     for name, content in sorted(contents.items()):
         checksum.update(f"\n{name} {len(content)}\n".encode() + content)

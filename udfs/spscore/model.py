@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JUDGEMENTS", "OUTPUTS", "SHIPPED", "TIERS", "VERSION", "Head", "SPScore"]
 
-VERSION = "0.3.3"
+VERSION = "0.4.0"
 """Version of the metric's definition, which does not include the fitted model."""
 SHIPPED = Path(__file__).parents[1] / "models" / "spscore-zh"
 """Holds a folder for each tier."""
@@ -80,13 +80,15 @@ class SPScore:
         summary: dict[str, Any] | None = None,
         penalties: Mapping[str, float] | None = None,
         core: str = "core",
+        calibration: Sequence[Sequence[float]] = (),
     ):
         """Makes a metric from its heads: one for each of OUTPUTS, in that order.
 
         segmenter: name and version used to fit. resources: digests of the tables that the features
         came from (Resources.digests). summary: how it was fitted (anything that JSON holds).
         penalties: by column that counts lost or invented facts, the factor on PENALISED for each.
-        core: name or folder of the model of tier core that tier full reads.
+        core: name or folder of the model of tier core that tier full reads. calibration: points
+        (what the head of spscore says, what the score is), rising; see calibrated.
 
         Raises ValueError for an unknown tier, a missing head, or a head that reads a column which
         neither the tier nor an earlier head gives.
@@ -103,6 +105,7 @@ class SPScore:
         self.summary = summary or {}
         self.penalties = dict(penalties or {})
         self.core = core
+        self.calibration = [[*point] for point in calibration]
         self.read_from = 0.0
         """Tier full reads pairs with at least this core score; the others keep core's outputs."""
         for name, factor in self.penalties.items():
@@ -143,7 +146,15 @@ class SPScore:
             values[row] = np.clip(head.model.predict(values[places].T), 0, 1)
             if self.penalties and name in PENALISED:
                 values[row] *= penalties
+        values[-1] = self.calibrated(values[-1])
         return values[width:].T
+
+    def calibrated(self, scores: np.ndarray) -> np.ndarray:
+        """Maps what the head of spscore says to the score, by straight lines between the points of
+        the calibration: of real pairs with a score x, the mean rating is then 5x."""
+        return (
+            np.interp(scores, *zip(*self.calibration, strict=True)) if self.calibration else scores
+        )
 
     def features(self, a: CodePoints, b: CodePoints, words_a: Words, words_b: Words) -> np.ndarray:
         """Returns the tier's features of normalised, segmented pairs: float32, (rows, columns).
@@ -333,11 +344,11 @@ class SPScore:
             "segmenter": self.segmenter,
             "resources": self.resources,
             "penalties": self.penalties,
-            "digest": files.digest({"heads": heads, "penalties": self.penalties}, contents),
+            "calibration": self.calibration,
             "summary": self.summary,
             "heads": heads,
         }
-        return description, contents
+        return description | {"digest": files.digest(description, contents)}, contents
 
     @classmethod
     def _unpacked(cls, description: dict[str, Any], contents: dict[str, bytes]) -> SPScore:
@@ -352,7 +363,8 @@ class SPScore:
                 raise ValueError(f"column {column!r} where the tier {tier} has {known!r}")
         heads = unpack(description["heads"], contents)
         names = ("segmenter", "resources", "summary", "penalties")
-        return cls(tier, heads, *(description[name] for name in names))
+        told = [description[name] for name in names]
+        return cls(tier, heads, *told, calibration=description.get("calibration", ()))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return files.reduce(self)

@@ -10,8 +10,8 @@ Grammar, over normalised text:
 
 In a Chinese numeral a row of digits counts the unit behind it; a unit without digits counts once.
 万 and 亿 multiply all that precedes them since the last 亿. A single digit at the end counts the next
-smaller unit (三万五). Two consecutive digits mean the value between them (七八 is 7.5). 点 with digits
-and 分 tells the time. 成 means tenths, and a digit behind it hundredths (三成五); it needs a numeral up
+smaller unit (三万五). Two consecutive digits mean the value between them (七八 is 7.5). 点 or a colon
+behind an hour tells the time, with its minutes (八点半 is 8:30 and 20:30). 成 means tenths, and a digit behind it hundredths (三成五); it needs a numeral up
 to 十 before it and the end of a word behind it (not 一成不变). 半 is a number only before a unit of
 udfs/text/quantities.py (半小时, 半个月).
 
@@ -71,8 +71,8 @@ class Number(NamedTuple):
 DIGIT_MASK, UNIT_SHIFT, UNIT_MASK = 15, 4, 7
 ARABIC, MEASURE, IS_BEFORE, IS_BEHIND, HALF = 1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 11
 NUMERAL = DIGIT_MASK | UNIT_MASK << UNIT_SHIFT
-_COMMA, _STOP, _POINT, _MINUTE, _PERCENT, _PER_MILLE = map(ord, ",.点分%‰")
-_PART, _OF, _MANY, _OVER, _TEN, _ONE, _TENTH = map(ord, "分之多余十一成")
+_COMMA, _STOP, _POINT, _MINUTE, _PERCENT, _PER_MILLE, _COLON = map(ord, ",.点分%‰:")
+_PART, _OF, _MANY, _OVER, _TEN, _ONE, _TENTH, _QUARTER = map(ord, "分之多余十一成刻")
 _SIZES = np.array([1.0, *UNITS.values()])
 
 
@@ -124,7 +124,28 @@ def kernel(text, start, table, edges):
     if start > 0 and cell_at(text, start - 1, table) & IS_BEFORE:
         weak = False
     dimension, amount = quantities.kernel(text, start, end, number, share)
+    if dimension == quantities.NOTHING and not share:
+        dimension, amount, end = _clock(text, number, end, table)
     return number, weak, end, dimension, amount
+
+
+@inner
+def _clock(text, hour, end, table):
+    """Returns (CLOCK, hours modulo 12, end) of a time of day whose hour ends at end, or else
+    (NOTHING, hour, end)."""
+    sign = np.int64(text[end]) if end < len(text) else 0
+    if (sign != _POINT and sign != _COLON) or hour > 24 or hour % 1:
+        return quantities.NOTHING, hour, end
+    minutes, k = 0.0, end + 1
+    if sign == _POINT and cell_at(text, k, table) & HALF:
+        minutes, k = 30.0, k + 1
+    elif cell_at(text, k, table) & NUMERAL:
+        minutes, k = _numeral(text, k, table)
+        if k < len(text) and (text[k] == _MINUTE or text[k] == _QUARTER):
+            minutes, k = minutes * (15.0 if text[k] == _QUARTER else 1.0), k + 1
+    if minutes >= 60 or minutes % 1 or (sign == _COLON and k != end + 3):
+        return quantities.NOTHING, hour, end
+    return quantities.CLOCK, hour % 12 + minutes / 60, k
 
 
 @inner
@@ -188,7 +209,8 @@ def _numeral(text, start, table):
             tail = tail * 10 + ((cell_at(text, stop, table) & DIGIT_MASK) - 1)
             decimals += 1
             stop += 1
-        if decimals and not (stop < len(text) and (text[stop] == _TEN or text[stop] == _MINUTE)):
+        behind = np.int64(text[stop]) if stop < len(text) else 0
+        if decimals and behind != _TEN and behind != _MINUTE and behind != _QUARTER:
             number += tail / 10.0**decimals
             while cell_at(text, stop, table) & UNIT_MASK << UNIT_SHIFT:
                 number *= _SIZES[(cell_at(text, stop, table) >> UNIT_SHIFT) & UNIT_MASK]

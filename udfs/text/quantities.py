@@ -6,8 +6,9 @@
 |---|---|
 | time | 秒 秒钟 分钟 刻钟 小时 钟头 天 日 昼夜 周 星期 礼拜 |
 | months | 月 (only behind 个) 季度 年 世纪 |
-| length | 毫米 厘米 公分 米 公尺 公里 |
-| weight | 克 斤 公斤 吨; 千 of 千克 is of the numeral |
+| length | 毫米 厘米 公分 米 公尺 公里 mm cm km |
+| weight | 克 斤 公斤 kg 吨; 千 of 千克 is of the numeral |
+| clock | 8:30, 八点半, 20点三刻 (udfs/text/numerals.py): hours, modulo 12 |
 | the part that is left | a share (30%, 三成, 三分之一) behind a word of cutting (减少) or of leaving |
 | | (剩下, 降至, 只有) |
 
@@ -21,13 +22,14 @@ import numpy as np
 
 from gaixie.udfs.text.compiled import inner
 
-NOTHING, TIME, MONTHS, LENGTH, WEIGHT, LEFT = range(6)
+NOTHING, TIME, MONTHS, LENGTH, WEIGHT, LEFT, CLOCK = range(7)
 UNITS: dict[int, dict[str, float]] = {
     TIME: {"秒": 1, "秒钟": 1, "分钟": 60, "刻钟": 900, "小时": 3600, "钟头": 3600, "天": 86400}
     | {"日": 86400, "昼夜": 86400, "周": 604800, "星期": 604800, "礼拜": 604800.0},
     MONTHS: {"月": 1, "季度": 3, "年": 12, "世纪": 1200},
-    LENGTH: {"毫米": 0.001, "厘米": 0.01, "公分": 0.01, "米": 1, "公尺": 1, "公里": 1000},
-    WEIGHT: {"克": 1, "斤": 500, "公斤": 1000, "吨": 1e6},
+    LENGTH: {"毫米": 0.001, "厘米": 0.01, "公分": 0.01, "米": 1, "公尺": 1, "公里": 1000}
+    | {"mm": 0.001, "cm": 0.01, "km": 1000},
+    WEIGHT: {"克": 1, "斤": 500, "公斤": 1000, "kg": 1000, "吨": 1e6},
     NOTHING: dict.fromkeys(("周年", "周岁", "年级", "年代", "年度", "克拉"), 1),
 }
 """The units of each dimension and their sizes in its smallest or most common unit."""

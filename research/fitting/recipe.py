@@ -109,7 +109,7 @@ class Material:
         return Rows.join(self.rows, self.negatives, *self.others.values())
 
     def parts(self, outputs: np.ndarray) -> dict[str, np.ndarray]:
-        """Cuts outputs of all_rows into those of ``rated``, ``negatives`` and each of the others."""
+        """Cuts outputs of all_rows into those of ``rated``, ``negatives`` and each other kind."""
         sizes = {"rated": self.rows, "negatives": self.negatives, **self.others}
         ends = np.cumsum([len(rows) for rows in sizes.values()])
         return dict(zip(sizes, np.split(outputs, ends[:-1]), strict=True))

@@ -12,8 +12,8 @@ In a Chinese numeral a row of digits counts the unit behind it; a unit without d
 万 and 亿 multiply all that precedes them since the last 亿. A single digit at the end counts the next
 smaller unit (三万五). Two consecutive digits mean the value between them (七八 is 7.5). 点 or a colon
 behind an hour tells the time, with its minutes (八点半 is 8:30 and 20:30). 成 means tenths, and a
-digit behind it hundredths (三成五); it needs a numeral up to 十 before it and the end of a word behind it (not 一成不变). 半 is a number only before a unit of
-udfs/text/quantities.py (半小时, 半个月).
+digit behind it hundredths (三成五); it needs a numeral up to 十 before it and the end of a word
+behind it (not 一成不变). 半 is a number only before a unit of udfs/text/quantities.py (半小时, 半个月).
 
 A number is *weak*, that is, possibly not a number, if 一 or 十 stands alone (一个, 十分), if it begins
 with 百, 千, 万 or 亿 (百姓, 万一), or if its word has characters other than numerals and measures (四川,

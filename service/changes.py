@@ -22,6 +22,7 @@ from gaixie.udfs.meaning.core_features import Resources
 from gaixie.udfs.meaning.vectors import cosines
 from gaixie.udfs.text import numerals
 from gaixie.udfs.text.normalise import normalise, written_places
+from gaixie.udfs.text.numerals import Number
 from gaixie.udfs.text.segmenters import Segmenter
 
 Kind = Literal["same", "moved", "replaced", "added", "lost"]
@@ -70,11 +71,11 @@ def changes(source: str, paraphrase: str, segmenter: Segmenter) -> Changes:
 
 
 def _cut_like(words: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Cuts a word where the other sentence has a part of it as a word: 出席会议 beside 会议."""
+    """Cuts a word in two where the other sentence has one half as a word: 出席会议 beside 会议."""
     parts = {other for other in others if len(other) > 1}
     found: list[str] = []
     for word in words:
-        ends = range(1, 1 if word in parts else len(word))
+        ends = range(2, 2 if word in parts else len(word) - 1)
         cut = next((k for k in ends if word[:k] in parts or word[k:] in parts), len(word))
         found += filter(None, [word[:cut], word[cut:]])
     return found
@@ -91,22 +92,25 @@ def _as_written(segments: list[Segment], written: str) -> None:
         segment["text"] = written[start:end]
 
 
-def _with_numbers(words: Sequence[str]) -> tuple[list[str], dict[int, float]]:
-    """Returns (words, with each number joined to one word; values of numbers by index)."""
+def _with_numbers(words: Sequence[str]) -> tuple[list[str], dict[int, Number | None]]:
+    """Returns (words, with each number joined to one word; the numbers by index)."""
     text, starts = "".join(words), [0, *accumulate(map(len, words))]
     found = numerals.find(text, words)
     inside = {k for number in found for k in range(number.start + 1, number.end)}
     edges = [edge for edge in starts if edge not in inside]
     cut = [text[start:end] for start, end in pairwise(edges)]
-    values = {}
+    values: dict[int, Number | None] = {}
     for number in found:
         k = bisect_right(edges, number.start) - 1
-        values[k] = float("nan") if k in values else number.value  # two in one word: no value
+        values[k] = None if k in values else number  # two in one word: none
     return cut, values
 
 
 def _matched(
-    a: Sequence[str], b: Sequence[str], values_a: dict[int, float], values_b: dict[int, float]
+    a: Sequence[str],
+    b: Sequence[str],
+    values_a: Mapping[int, Number | None],
+    values_b: Mapping[int, Number | None],
 ) -> tuple[dict[int, Kind], dict[int, int]]:
     """Returns the kind and the paraphrase's word for each word of the source that has one."""
     kinds: dict[int, Kind] = {}
@@ -132,7 +136,8 @@ def _matched(
         for row, i in enumerate(left_a):
             for column, j in enumerate(left_b):
                 if i in values_a and j in values_b:  # numbers are equal or not, never near
-                    near[row, column] = float(values_a[i] == values_b[j])
+                    one, other = values_a[i], values_b[j]
+                    near[row, column] = float(bool(one and other and one.same(other)))
         for row, column in sorted(np.argwhere(near > NEAR).tolist(), key=lambda at: -near[*at]):
             i, j = left_a[row], left_b[column]
             if i not in partners and j not in partners.values():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ Verdict = Literal[
     "no_paraphrase", "other_meaning", "near_copy", "poor", "light", "clear", "thorough"
 ]
 LEVELS: tuple[Verdict, ...] = ("no_paraphrase", "poor", "light", "clear", "thorough")
+NO_COUNTERPART = re.compile("“(.+)” has no counterpart in the (source|paraphrase)")
 BOUNDS = (0.1, 0.3, 0.5, 0.75)
 """Scores at which the raters' levels begin, but the lowest."""
 SAME_MEANING, LITTLE_CHANGE = 0.5, 0.3
@@ -259,4 +261,13 @@ def with_reasons(
             answer["reasons"] = found
     if marked:
         for (source, paraphrase), answer in zip(pairs, answers, strict=True):
-            answer["changes"] = changes(source, paraphrase, segmenter)
+            answer["changes"] = marks = changes(source, paraphrase, segmenter)
+            if explained:
+                answer["reasons"] = [why for why in answer["reasons"] if not _is_marked(why, marks)]
+
+
+def _is_marked(reason: str, marks: Changes) -> bool:
+    """Tells whether a reason says that a word has no counterpart, and the marks show one."""
+    found = NO_COUNTERPART.search(reason)
+    segments = marks["source" if found and found[2] == "paraphrase" else "paraphrase"]
+    return bool(found) and any(s["partner"] is not None and found[1] in s["text"] for s in segments)

@@ -143,6 +143,8 @@ def _clock(text, hour, end, table):
         minutes, k = _numeral(text, k, table)
         if k < len(text) and (text[k] == _MINUTE or text[k] == _QUARTER):
             minutes, k = minutes * (15.0 if text[k] == _QUARTER else 1.0), k + 1
+        elif k < end + 3:  # one digit alone is something else
+            minutes, k = 0.0, end + 1
     if minutes >= 60 or minutes % 1 or (sign == _COLON and k != end + 3):
         return quantities.NOTHING, hour, end
     return quantities.CLOCK, hour % 12 + minutes / 60, k

@@ -89,7 +89,7 @@ def test_the_same_quantities(one, other, same):
 
 def test_random_words_stay_as_the_grammar_reads_them():
     """The file holds 600 random sentences, and the numbers that plain regular expressions found
-    (tests/support/plain_numerals.py of commit 60dfc93)."""
+    (tests/support/plain_numerals.py of commit 60dfc93); times of day were read by hand."""
     golden = Path(__file__).parents[1] / "golden/numerals.jsonl"
     for words, expected in map(json.loads, golden.read_text("utf-8").splitlines()):
         found = [[*number] for number in numerals.find("".join(words), words)]

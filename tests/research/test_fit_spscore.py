@@ -168,6 +168,20 @@ def test_weights_and_bounds(material):
         assert (negatives.targets[negatives.kinds == kind] <= np.array(highest) + 1e-12).all()
 
 
+def test_calibration_points_are_mean_ratings_that_rise():
+    scores = np.linspace(0.1, 0.9, 4000)
+    rated = np.where((scores > 0.4) & (scores < 0.5), 0.1, scores / 2)  # falls in between
+    points = np.array(evaluation.calibration_points(scores, rated))
+    assert (np.diff(points, axis=0) > 0).all()
+    assert points[[0, -1]].tolist() == [[0, 0], [1, 1]]
+    assert np.interp(0.8, *points.T) == pytest.approx(0.4, abs=0.01)
+    inside = (scores > 0.1) & (scores < 0.9)
+    assert np.interp(scores[inside], *points.T).mean() == pytest.approx(
+        rated[inside].mean(), abs=0.01
+    )
+    assert evaluation.calibration_points(scores[:500], rated[:500]) == []
+
+
 def test_human_scores_are_mapped_by_a_line_through_pairs_that_have_both(tmp_path, material):
     _, found = material
     human = found.rated[["source", "paraphrase"]].assign(score=found.rated["overall"] / 2 + 0.1)

@@ -11,15 +11,7 @@ import pytest
 from tiny_models import tiny_bert
 
 from gaixie.research import identify_paraphrases
-from gaixie.research.identify_paraphrases import (
-    PairSet,
-    best_threshold,
-    crossed,
-    f1,
-    main,
-    read_pairs,
-    report,
-)
+from gaixie.research import identify_paraphrases as script
 from gaixie.udfs.metrics import Pairs, load_metric
 
 # By hand
@@ -28,28 +20,28 @@ from gaixie.udfs.metrics import Pairs, load_metric
 def test_f1_and_threshold():
     label = np.array([True, True, False, False])
     said = np.array([True, False, True, False])
-    assert f1(label, said) == 0.5
-    assert f1(label, ~label) == 0
+    assert script.f1(label, said) == 0.5
+    assert script.f1(label, ~label) == 0
     probability = np.array([0.9, 0.3, 0.4, 0.1])
     # above 0.2: 2 of 3 right, none missed, F1 0.8; above 0.65: 1 of 1 right, one missed, F1 2/3;
     # all: F1 2/3
-    assert best_threshold(label, probability) == pytest.approx(0.2)
-    assert best_threshold(np.array([True, True]), np.array([0.3, 0.3])) < 0.3
+    assert script.best_threshold(label, probability) == pytest.approx(0.2)
+    assert script.best_threshold(np.array([True, True]), np.array([0.3, 0.3])) < 0.3
 
 
 def test_a_half_is_judged_by_the_other():
     label = np.arange(60) % 2 == 1
     pairs = pd.DataFrame({"source": [f"s{k}" for k in range(60)], "label": label})
-    assert (crossed(pairs, 0.2 * label) == label).all()
-    found = report((pairs, 1.0 * label), (pairs, 1.0 * label), samples=20)
+    assert (script.crossed(pairs, 0.2 * label) == label).all()
+    found = script.report((pairs, 1.0 * label), (pairs, 1.0 * label), samples=20)
     assert found["half"]["f1"] == found["auc"] == {"score": 1, "low": 1, "high": 1}
 
 
 def test_ties_of_crowd_judgements_are_left_out(tmp_path):
     rows = "".join(f"s{k}\tp{k}\t{votes}\n" for k, votes in enumerate((0, 2, 3, 4, 6)))
     (tmp_path / "crowd.tsv").write_text("source\tparaphrase\thuman\n" + rows)
-    crowd = PairSet(name="crowd", path="crowd.tsv", positive=4, tie=3)
-    assert read_pairs(crowd, tmp_path).label.tolist() == [0, 0, 1, 1]
+    crowd = script.PairSet(name="crowd", path="crowd.tsv", positive=4, tie=3)
+    assert script.read_pairs(crowd, tmp_path).label.tolist() == [0, 0, 1, 1]
 
 
 # The command
@@ -81,9 +73,9 @@ def line(data: Path, encoder: str, output: Path, *more: str) -> list[str]:
 def test_members_are_averaged_in_report_and_metric(data, tmp_path, monkeypatch):
     monkeypatch.setattr(identify_paraphrases, "EPOCHS", 1)
     monkeypatch.setattr(identify_paraphrases, "FROZEN", 0)
-    monkeypatch.setattr(identify_paraphrases, "report", partial(report, samples=20))
+    monkeypatch.setattr(identify_paraphrases, "report", partial(script.report, samples=20))
     model, encoder = tmp_path / "model", tiny_bert(tmp_path / "encoder", layers=1)
-    assert main(line(data, encoder, model, "--members", "2")) == 0
+    assert script.main(line(data, encoder, model, "--members", "2")) == 0
     found = json.loads((model / "identification.json").read_text("utf-8"))
     assert len(found["members"]) == 2
     assert "| member 1 |" in (model / "identification.md").read_text("utf-8")
@@ -110,4 +102,4 @@ def test_members_are_averaged_in_report_and_metric(data, tmp_path, monkeypatch):
 
 
 def test_a_mistake_is_one_line(data, tmp_path, refused):
-    refused(main, [*line(data, "none", tmp_path / "out"), "--set", "none"], "none")
+    refused(script.main, [*line(data, "none", tmp_path / "out"), "--set", "none"], "none")

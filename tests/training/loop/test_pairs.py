@@ -11,14 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from manifests import write_scored
 
-from gaixie.training.loop.pairs import (
-    Corpus,
-    LikeLengths,
-    _choose,
-    _partners,
-    cut_batches,
-    stage_pairs,
-)
+from gaixie.training.loop import pairs as loop_pairs
 from gaixie.training.settings import Data, PairSettings, Settings
 from gaixie.udfs.text.splits import GROUP, SPLITS, splits_of
 
@@ -38,7 +31,7 @@ TEXTS = ("source", "paraphrase")
 
 def chosen(seed: int = 0, **settings) -> list[str]:
     random = np.random.default_rng(seed)
-    return _choose(PairSettings(**settings), TABLE, random)["paraphrase"].to_pylist()
+    return loop_pairs._choose(PairSettings(**settings), TABLE, random)["paraphrase"].to_pylist()
 
 
 def made(uri: str, stage: int = 1, **changes) -> dict[str, list[tuple[str, str]]]:
@@ -47,7 +40,7 @@ def made(uri: str, stage: int = 1, **changes) -> dict[str, list[tuple[str, str]]
     given = {"data": data, "tokenizer": "t", "output": "o", "model": {"config": {}}}
     given |= {"batch": {"pairs": 1}, "curriculum": [[1], [2]]}
     settings = Settings.model_validate(given | changes)
-    sides = stage_pairs(Corpus(settings.data), settings, stage).items()
+    sides = loop_pairs.stage_pairs(loop_pairs.Corpus(settings.data), settings, stage).items()
     return {side: [*zip(*(t[n].to_pylist() for n in TEXTS), strict=True)] for side, t in sides}
 
 
@@ -84,7 +77,7 @@ def test_weights_by_origin():
 @given(st.lists(st.sampled_from("abcdef"), max_size=40), st.integers(1, 4), st.integers(0, 2**32))
 def test_partners(sources, most, seed):
     table = pa.table({"source": pa.array(sources, pa.string()), "row": [*range(len(sources))]})
-    kept = _partners(PairSettings(max_partners=most), table, np.random.default_rng(seed))
+    kept = loop_pairs._partners(PairSettings(max_partners=most), table, np.random.default_rng(seed))
     counts = Counter(kept["source"].to_pylist())
     assert counts == {source: min(count, most) for source, count in Counter(sources).items()}
     assert kept["row"].to_pylist() == sorted(kept["row"].to_pylist())
@@ -92,7 +85,7 @@ def test_partners(sources, most, seed):
 
 def test_splits_go_by_group(run):
     """No group may be on two sides, and train, validation and test must be all pairs."""
-    corpus = Corpus(Data(uri=run, validation=0.2, test=0.1))
+    corpus = loop_pairs.Corpus(Data(uri=run, validation=0.2, test=0.1))
     side_of: dict[str, str] = {}
     rows = 0
     for split, table in corpus.read(1, ["source", "paraphrase", GROUP]):
@@ -151,7 +144,7 @@ def test_too_little(run):
 def test_batches_are_of_like_length(lengths, size, seed):
     """Batches must be whole, of distinct rows, and their ranges of lengths must not overlap."""
     longer = np.array(lengths, int)
-    batches = cut_batches(longer, size, np.random.default_rng(seed))
+    batches = loop_pairs.cut_batches(longer, size, np.random.default_rng(seed))
     rows = [row for batch in batches for row in batch.tolist()]
     assert len({*rows}) == len(rows) == len(lengths) // size * size
     assert all(len(batch) == size for batch in batches)
@@ -164,10 +157,10 @@ def test_batches_are_of_like_length(lengths, size, seed):
 def test_epoch_follows_epoch(size, batches, seed):
     """The order must be that of the epochs, one after the other, as often as it is asked for."""
     lengths = np.arange(11) % 4
-    sampler = LikeLengths(lengths, size, batches, [seed, 1])
+    sampler = loop_pairs.LikeLengths(lengths, size, batches, [seed, 1])
     expected: list[int] = []
     for epoch in range(batches + 1):
         random = np.random.default_rng([seed, 1, epoch])
-        expected += np.concatenate(cut_batches(lengths, size, random)).tolist()
+        expected += np.concatenate(loop_pairs.cut_batches(lengths, size, random)).tolist()
     assert [*sampler] == [*sampler] == expected[: size * batches]
     assert len(sampler) == size * batches

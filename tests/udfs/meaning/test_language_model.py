@@ -8,18 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gaixie.udfs.meaning import language_model as lm
+from gaixie.udfs.meaning import language_model_kernel as lm_kernel
 from gaixie.udfs.meaning.array_folder import write_arrays
 from gaixie.udfs.meaning.language_model import LanguageModel, odd_spots
-from gaixie.udfs.meaning.language_model_kernel import (
-    BEGIN,
-    END,
-    FIRST_CHARACTER,
-    SEED,
-    WAYS,
-    Tables,
-    extend_hash,
-    first_slot,
-)
 from gaixie.udfs.text.normalise import NORMALISATION
 
 CHARACTERS = "甲乙丙"
@@ -27,7 +18,9 @@ UNIGRAMS = [-9, -99, -2, -1, -2, -3]  # unknown, begin, end, 甲, 乙, 丙
 
 
 def number(character: str) -> int:
-    return {"^": BEGIN, "$": END}.get(character) or FIRST_CHARACTER + CHARACTERS.index(character)
+    return {"^": lm_kernel.BEGIN, "$": lm_kernel.END}.get(
+        character
+    ) or lm_kernel.FIRST_CHARACTER + CHARACTERS.index(character)
 
 
 def model_of(grams: dict[str, tuple[float, float]], backoffs: dict[str, float], order: int):
@@ -43,17 +36,17 @@ def model_of(grams: dict[str, tuple[float, float]], backoffs: dict[str, float], 
     for character, backoff in backoffs.items():
         unigrams[number(character), 1] = backoff
     buckets = 3
-    slots = np.zeros(buckets * WAYS, np.uint32)
+    slots = np.zeros(buckets * lm_kernel.WAYS, np.uint32)
     for gram, (log_p, backoff) in grams.items():
-        value = SEED
+        value = lm_kernel.SEED
         for character in reversed(gram):
-            value = np.uint64(extend_hash(value, np.uint64(number(character))))
-        start = int(first_slot(value, np.uint64(buckets)))
-        free = start + int((slots[start : start + WAYS] != 0).sum())
+            value = np.uint64(lm_kernel.extend_hash(value, np.uint64(number(character))))
+        start = int(lm_kernel.first_slot(value, np.uint64(buckets)))
+        free = start + int((slots[start : start + lm_kernel.WAYS] != 0).sum())
         code = (1 + round(-4 * log_p)) << 8 | round(-4 * backoff)
         slots[free] = (int(value) & 0xFFFF) << 16 | code
     scales = np.full((order - 1, 2), -0.25, np.float32)
-    tables = Tables(characters, unigrams, slots, scales)
+    tables = lm_kernel.Tables(characters, unigrams, slots, scales)
     for array in tables:
         array.flags.writeable = False
     return LanguageModel(tables, "by hand", order)

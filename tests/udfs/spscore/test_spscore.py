@@ -180,13 +180,25 @@ def test_models_of_another_kind_are_refused(sample, settings):
         TreeModel([text])
 
 
+def test_a_calibration_moves_the_score_alone_and_keeps_its_order(metric, sample, tmp_path):
+    given, points = metric.predict(sample[0]), [[0, 0], [0.4, 0.2], [0.6, 0.5], [1, 1]]
+    model = SPScore("paper", metric.heads, calibration=points)
+    found = model.predict(sample[0])
+    np.testing.assert_array_equal(found[:, :-1], given[:, :-1])
+    np.testing.assert_array_equal(np.argsort(found[:, -1]), np.argsort(given[:, -1]))
+    assert model.calibrated(np.array([0.2, 0.5, 0.8])) == pytest.approx([0.1, 0.35, 0.75])
+    model.save(tmp_path)
+    np.testing.assert_array_equal(SPScore.load(tmp_path).predict(sample[0]), found)
+    assert model.digest != metric.digest
+
+
 # Signature
 
 
 def test_signature(metric, sample):
     assert len(metric.digest) == 10
     assert metric.signature(SEGMENTER) == (
-        "SPScore-zh|v:0.3.3|tier:paper|norm:nfkc+visible+ws|seg:jieba-rjieba-0.2.2|"
+        "SPScore-zh|v:0.4.0|tier:paper|norm:nfkc+visible+ws|seg:jieba-rjieba-0.2.2|"
         f"feat:acs,spa,pmd,wpa,lis,sbleu,sl,lr|model:lightgbm-{metric.digest}"
     )
     ltp = SimpleNamespace(name="ltp-small", version="4.2")

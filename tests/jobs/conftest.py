@@ -1,10 +1,3 @@
-"""Fixtures for the tests of jobs: scored runs and their inputs."""
+"""Fixtures for the tests of jobs, which pytest looks for here: scored runs and their inputs."""
 
-from scored_runs import (  # noqa: F401, whose names pytest looks for here
-    examples,
-    grow,
-    launch,
-    model,
-    score,
-    translator,
-)
+from scored_runs import examples, grow, launch, model, score, translator  # noqa: F401

@@ -3,25 +3,30 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gaixie.training.loop import controller as loop
+from gaixie.training.loop.controller import (
+    CONTINUE,
+    END_STAGE,
+    SAVE_BEST,
+    Decision,
+    Evaluation,
+    decide,
+)
 from gaixie.training.settings import Limits
 
 
-def follow(
-    limits: Limits, evaluations: list[loop.Evaluation], max_steps: int = 999
-) -> list[loop.Decision]:
+def follow(limits: Limits, evaluations: list[Evaluation], max_steps: int = 999) -> list[Decision]:
     """Returns the decision after each evaluation, up to the one that ends the stage."""
-    decisions: list[loop.Decision] = []
+    decisions: list[Decision] = []
     for end in range(1, len(evaluations) + 1):
-        decisions.append(loop.decide(limits, max_steps, evaluations[:end]))
-        if decisions[-1].action == loop.END_STAGE:
+        decisions.append(decide(limits, max_steps, evaluations[:end]))
+        if decisions[-1].action == END_STAGE:
             break
     return decisions
 
 
-def steps(*values: tuple[float, float | None]) -> list[loop.Evaluation]:
+def steps(*values: tuple[float, float | None]) -> list[Evaluation]:
     """Returns evaluations every 10 steps, from (accuracy, score)."""
-    return [loop.Evaluation(10 * k, *one) for k, one in enumerate(values, 1)]
+    return [Evaluation(10 * k, *one) for k, one in enumerate(values, 1)]
 
 
 def test_all_of_the_figure():
@@ -37,16 +42,7 @@ def test_all_of_the_figure():
     ]
     decisions = follow(Limits(patience=2, min_delta=0.01), steps(*values))
     assert [decision.action for decision in decisions] == [
-        *(
-            loop.CONTINUE,
-            loop.CONTINUE,
-            loop.SAVE_BEST,
-            loop.CONTINUE,
-            loop.SAVE_BEST,
-            loop.CONTINUE,
-            loop.CONTINUE,
-            loop.END_STAGE,
-        ),
+        *(CONTINUE, CONTINUE, SAVE_BEST, CONTINUE, SAVE_BEST, CONTINUE, CONTINUE, END_STAGE),
     ]
     assert [decision.evaluation for decision in decisions] == [*range(1, 9)]
     bests = [None, None, 0.40, 0.40, 0.45, 0.45, 0.45, 0.45]
@@ -58,11 +54,11 @@ def test_all_of_the_figure():
 def test_its_budget_ends_a_stage():
     limits = Limits(patience=9)
     *_, last = follow(limits, steps((0.6, 0.1), (0.6, 0.2), (0.6, 0.15), (0.6, 0.3)), 30)
-    assert (last.action, last.evaluation, last.best) == (loop.END_STAGE, 3, 0.2)
+    assert (last.action, last.evaluation, last.best) == (END_STAGE, 3, 0.2)
     assert "has used its budget of 30 steps" in last.reason
     assert "the best weights are those of evaluation 2, 0.2000" in last.reason
     *_, last = follow(limits, steps(*[(0.1, 0)] * 4), 30)
-    assert (last.action, last.best, last.best_evaluation) == (loop.END_STAGE, None, None)
+    assert (last.action, last.best, last.best_evaluation) == (END_STAGE, None, None)
     assert "it was never readable, so the current weights stay" in last.reason
 
 
@@ -84,11 +80,11 @@ def histories(draw):
     for _ in range(draw(st.integers(0, 25))):
         step += draw(st.integers(0, 20))
         accuracy = draw(st.sampled_from([0.0, 0.3, 0.5, 0.9, 1.0]))
-        found.append(loop.Evaluation(step, accuracy, draw(SCORES)))
+        found.append(Evaluation(step, accuracy, draw(SCORES)))
     return found
 
 
-def bests(limits: Limits, evaluations: list[loop.Evaluation]) -> list[int]:
+def bests(limits: Limits, evaluations: list[Evaluation]) -> list[int]:
     """Returns the numbers of the successive bests among the readable evaluations."""
     found: list[int] = []
     for k, one in enumerate(evaluations, 1):
@@ -111,6 +107,6 @@ def test_decides_as_the_plain_reference(limits, max_steps, history):
         since = history[number:end] if found else []
         misses = sum(one.accuracy > limits.accuracy for one in since)
         if misses >= limits.patience or history[end - 1].step >= max_steps:
-            assert decision.action == loop.END_STAGE
+            assert decision.action == END_STAGE
         else:
-            assert decision.action == (loop.SAVE_BEST if number == end else loop.CONTINUE)
+            assert decision.action == (SAVE_BEST if number == end else CONTINUE)

@@ -2,9 +2,9 @@
 # make demo-train  runs the whole pipeline, small: vocabulary, tokenizer, three stages, paraphrases (adds PyTorch)
 # make writer  makes the model that gaixie paraphrase uses, once: 1.1 GB to download, 8 GB of memory, some minutes
 # make paraphraser  trains and evaluates a pretrained model by LoRA (needs DATA and a GPU, or days); can be resumed
-# make test    runs every test except the long ones: 8 minutes on two cores
-# make test-long   runs the long ones (8 minutes): on a Spark cluster, under DeepSpeed, in a browser, of the whole pipeline
-# make test-fast   runs the tests that need no Java, no PyTorch and no server: 2 minutes
+# make test    runs every test except the long ones: 3 minutes on two cores, 8 on two threads of one
+# make test-long   runs the long ones (as long again): on a Spark cluster, under DeepSpeed, in a browser, of the whole pipeline
+# make test-fast   runs the tests that need no Java, no PyTorch and no server: a minute or two
 # make bench   measures speed (needs DATA; PAIRS sets the size)
 # make bench-serve   measures how fast the service answers over HTTP
 # make lint    checks style and types

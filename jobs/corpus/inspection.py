@@ -1,4 +1,4 @@
-"""Checks every file of the inputs of a job, before any work starts."""
+"""Checks the inputs before any work starts: text whole; of Parquet, footers and an origin column."""
 
 from __future__ import annotations
 

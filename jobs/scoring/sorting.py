@@ -49,7 +49,7 @@ FEW = 250_000
 DUPLICATE_COLUMNS = ("row_key", "origin", "spscore", "meaning")
 
 Cells = Counter[tuple[str, int, bool]]
-"""Counts pairs by origin, score bin, and whether their meaning keeps them in stage 1."""
+"""Counts pairs by origin, score bin, and whether their meaning holds them below stage 2."""
 
 
 # Duplicates

@@ -254,7 +254,10 @@ def _fingerprint(job: Job, unit: Unit, left: int | None) -> str:
 
 
 def scored_rows(rows: DataFrame, score: Callable[..., Column]) -> DataFrame:
-    """Adds the columns of gaixie.udfs.spark.SCORED_FIELDS to rows of read_files."""
+    """Scores rows of read_files, or says why not: adds SCORED_FIELDS and ``fit``.
+
+    Only rows that cannot be scored keep INPUT_FILE.
+    """
     known = ("source", "paraphrase", "origin", INPUT_FILE)
     extra = [name for name in rows.columns if name not in known]
     scored = rows.withColumn("_scored", score("source", "paraphrase", "origin"))

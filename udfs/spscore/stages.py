@@ -1,4 +1,4 @@
-"""Assigns stages: the score and the origin of a pair decide when the curriculum trains on it.
+"""The rule of stages: the score and the origin of a pair decide when the curriculum trains on it.
 
 Training starts with low scores, which are easy: stage 1 begins at the lowest cut point, and stage 3
 holds the best pairs; stage 0 is below the cut. Cut points are per origin, because at the same score
@@ -6,7 +6,7 @@ LLM pairs are better than back-translations, and those better than pairs of a pa
 (*Chinese Sentence Paraphrasing*, section 3). They are quantiles of a run's scores, or scores.
 
 A pair that changes much may score well although its meaning differs. So stages 2 and 3 may also
-require a least judged meaning; a pair below it stays in stage 1. ``stage`` of udfs/spark.py is the
+require a least judged meaning; a pair below it is at most in stage 1. ``stage`` of udfs/spark.py is the
 same rule as a Spark expression, which jobs/scoring/sorting.py writes as the column ``stage``.
 """
 

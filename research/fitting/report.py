@@ -129,11 +129,12 @@ def fit_full(
     places = np.cumsum(unseen) - 1
 
     say(f"full: the encoder reads {unseen.sum() + chosen.sum():,} pairs")
-    others = {
-        human.name: with_encoder(material.others[human.name], core[human.name])
-        for human in config.human
-        if human.path not in JUDGED
-    }
+    others = {}
+    for human in config.human:
+        if human.path not in JUDGED:
+            rows = material.others[human.name]
+            rows = replace(rows, weight=rows.weight * unseen.mean())  # so many are left
+            others[human.name] = with_encoder(rows, core[human.name])
     if config.known:  # written groups that neither the encoder nor tier core has learned from
         rows = known_rows(pairs_for_full(), config.known, material.rated[unseen], segmenter)
         others["known"] = with_encoder(rows, core_model.predict(rows.features))

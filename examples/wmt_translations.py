@@ -7,6 +7,7 @@ English sentence (source_en) and its translations (translations_zh, a list), rea
 jobs/build_pairs.py versions. The outputs are for research.
 """
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -17,17 +18,24 @@ from sacrebleu.dataset import DATASETS
 ABOUT = ("docid", "origlang", "domain")
 """Fields that are no translation."""
 
-output = sys.argv[1] if len(sys.argv) > 1 else "wmt_en_zh_translations.parquet"
+parser = argparse.ArgumentParser(usage=__doc__)
+parser.add_argument("output", nargs="?", default="wmt_en_zh_translations.parquet")
+parser.add_argument("sets", nargs="*", default=["wmt23", "wmt24"])
+given = parser.parse_args()
 sources: list[str] = []
 translations: list[list[str]] = []
-for name in sys.argv[2:] or ["wmt23", "wmt24"]:
+for name in given.sets:
     dataset = DATASETS[name]
     columns = {}
-    for field, path in zip(dataset.fieldnames("en-zh"), dataset.get_files("en-zh"), strict=True):
+    try:
+        files = dataset.get_files("en-zh")
+    except OSError as error:
+        sys.exit(f"{name}: sacrebleu cannot download it: {error}")
+    for field, path in zip(dataset.fieldnames("en-zh"), files, strict=True):
         columns[field] = Path(path).read_text("utf-8").removesuffix("\n").split("\n")
     sources += columns.pop("src")
     versions = [lines for field, lines in columns.items() if field not in ABOUT]
     translations += [list(row) for row in zip(*versions, strict=True)]
 
-pq.write_table(pa.table({"source_en": sources, "translations_zh": translations}), output)
-print(f"{output}: {len(sources):,} sentences, {sum(map(len, translations)):,} translations")
+pq.write_table(pa.table({"source_en": sources, "translations_zh": translations}), given.output)
+print(f"{given.output}: {len(sources):,} sentences, {sum(map(len, translations)):,} translations")

@@ -85,7 +85,11 @@ def show(folder: str, manifest: RunManifest, count: int) -> int:
     """Prints some pairs of a run. count: their number."""
     console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
     check_files(folder, manifest)
-    console.print(f"{manifest.run_id}, {manifest.created}, {manifest.signature}")
+    told = " + ".join(f"{count:,} {name}" for name, count in [*manifest.total][1:])
+    console.print(
+        f"{manifest.run_id}, {manifest.created}: {manifest.total.read:,} rows read = {told}"
+    )
+    console.print(manifest.signature, soft_wrap=True)
     try:
         show_pairs(console, folder, count, explainer(manifest.signature, manifest.segmenter))
     except (OSError, pa.ArrowException):  # these name no file

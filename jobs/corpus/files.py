@@ -88,7 +88,7 @@ def find_files(path: str) -> tuple[list[File], list[str]]:
         said = str(error)
         named = ": " in said and "[Errno" not in said
         raise UserError(said if named else f"{path}: {error.strerror or said}") from error
-    if not data and not others:
+    if not data and not others and not os.path.isdir(local_path(path) or ""):
         raise UserError(f"{path}: no such file or folder")
     return sorted(data.values(), key=lambda file: file.uri), sorted(others)
 

@@ -1,4 +1,4 @@
-"""Checks the inputs before any work starts: text whole; of Parquet, footers and an origin column."""
+"""Checks the inputs before any work starts: text files whole; of Parquet, footers and origins."""
 
 from __future__ import annotations
 

@@ -194,13 +194,16 @@ def print_summary(manifest: RunManifest, folder: str) -> None:
     print(f"report: {folder}/{REPORT}")
 
 
-def report_page(manifest: RunManifest, folder: str, examples: Sequence[dict[str, Any]]) -> str:
-    """Returns report.html. examples: of pick_examples."""
+def report_page(
+    manifest: RunManifest, folder: str, examples: Sequence[dict[str, Any]], fault: str
+) -> str:
+    """Returns report.html. examples: of pick_examples; fault: why the run is not published."""
     by_stage = [[pair for pair in examples if pair["stage"] == stage] for stage in STAGES]
     return render(
         TEMPLATE,
         manifest=manifest,
         folder=folder,
+        fault=fault,
         counts=counts(manifest),
         stages=stages(manifest),
         quantiles=quantiles(manifest),

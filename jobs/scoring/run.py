@@ -18,7 +18,7 @@ import pandas as pd
 from pydantic import ValidationError
 from pyspark.sql import SparkSession
 
-from gaixie.jobs.corpus.files import FoundFiles
+from gaixie.jobs.corpus.files import FoundFiles, find_files, shown
 from gaixie.jobs.corpus.input import Input
 from gaixie.jobs.corpus.inspection import inspect_inputs
 from gaixie.jobs.corpus.markers import WORK, Markers
@@ -116,6 +116,8 @@ def cuts_of(folder: str, settings: ScoreSettings, signature: str) -> dict[str, C
     """
     with as_user_error():
         published = storage.exists(storage.join(folder, MANIFEST))
+        if not published and not storage.exists(storage.join(folder, CLEANED)):
+            raise UserError(f"--cuts-of {folder}: no published run is there")
         run = read_run(folder, MANIFEST if published else CLEANED)
     if run.signature != signature:
         raise UserError(f"--cuts-of {folder}: scored by {run.signature}, not {signature}")
@@ -161,9 +163,11 @@ def score_inputs(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
         manifest = make_manifest(job, units.read, twice, cut_points, schemas, earlier_runs)
         examples = pick_examples(job, manifest.stages)
     manifest = manifest.model_copy(update={"seconds": seconds})
-    storage.write(job.path(REPORT), report_page(manifest, job.folder, examples))
-    if (total := manifest.total).quarantined / max(total.read, 1) > job.settings.max_quarantined:
+    fault, total = changed_input(job), manifest.total
+    if total.quarantined / max(total.read, 1) > job.settings.max_quarantined:
         fault = f"{total.quarantined:,} of {total.read:,} rows are in quarantine"
+    storage.write(job.path(REPORT), report_page(manifest, job.folder, examples, fault))
+    if fault:
         raise UserError(f"{fault}; nothing was published; see {job.path(REPORT)}")
     job.check_lock()
     Markers(job.path(WORK)).clear()
@@ -172,6 +176,19 @@ def score_inputs(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
     print_summary(manifest, job.folder)
     for warning in warnings_of(manifest.stages, manifest.quarantine):
         say(f"warning: {warning}")
+
+
+def changed_input(job: Job) -> str:
+    """Names a file that has changed since it was listed, so that the accounts may not be its; or
+    returns an empty text. A file that has gone was read."""
+    for source in job.inputs:
+        now = (
+            {file.uri: file for file in find_files(source.settings.path)[0]} if source.files else {}
+        )
+        for file in source.files:
+            if (found := now.get(file.uri, file)) != file:
+                return f"{shown(found.uri)}: changed while it was read"
+    return ""
 
 
 @contextmanager

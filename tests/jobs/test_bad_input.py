@@ -1,6 +1,7 @@
 """Unusable input must be quarantined or refused as design section 5 says, row by row."""
 
 import json
+import os
 from collections import Counter
 from itertools import chain
 
@@ -8,6 +9,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from gaixie.jobs.corpus.files import find_files
+from gaixie.jobs.scoring import run as steps
 
 A = "据目击者描述，火势从三楼的一间厨房开始蔓延，消防员用了将近五个小时才将其扑灭。"
 B = "目击的人说，火是从三楼一个厨房烧起来的，消防队花了快五个小时才扑灭。"
@@ -63,7 +67,7 @@ def test_each_row_goes_to_quarantine_under_its_reason(quarantined):
     assert set(rows["origin"]) == {"llm"}
 
 
-def test_malformed_lines_are_kept(score, tmp_path):
+def test_malformed_lines_are_kept(score, tmp_path, monkeypatch):
     """Names of columns may hold a dot or a backtick."""
     lines = {
         "jsonl": ['{"source": "' + A, "no JSON"],
@@ -87,6 +91,13 @@ def test_malformed_lines_are_kept(score, tmp_path):
     run = score(*given, "--max-quarantined", 0.5)
     assert run.code == 2
     assert "rows are in quarantine; nothing was published; see" in run.stderr
+    assert "Not published: 8 of 11 rows" in (run.folder / "report.html").read_text("utf-8")
+    with monkeypatch.context() as patch:  # while the run reads, somebody touches a file
+        late = lambda path: os.utime(tmp_path / "in.csv") or find_files(path)  # noqa: E731
+        patch.setattr(steps, "find_files", late)
+        run = score(*given)
+    assert run.code == 2
+    assert "in.csv: changed while it was read; nothing was published" in run.stderr
     run = score(*given, "--resume")
     assert run.code == 0, run.stderr
     malformed = run.quarantine.query("reason == 'malformed'")

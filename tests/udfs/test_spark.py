@@ -12,20 +12,9 @@ import pytest
 from pyspark.sql import functions as F
 from usage import output_of
 
+from gaixie.udfs import spark as ours
 from gaixie.udfs.features import FEATURES, extract
 from gaixie.udfs.metrics import Pairs, load_metric
-from gaixie.udfs.spark import (
-    SCORED_FIELDS,
-    features,
-    judgements,
-    judgements_udf,
-    metric,
-    register,
-    score_bin_column,
-    score_columns,
-    spscore,
-    stage,
-)
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.spscore.stages import RATED_CUTS, RATED_MIN_MEANING, SCORE_BINS
 from gaixie.udfs.spscore.stages import stage as plain_stage
@@ -71,11 +60,11 @@ def test_judgements_follow_the_validation_of_the_job(spark, pairs):
     rows = [(good, "，" * 30), (good, good), (good, ""), (good, short), (good, pairs["source"][1])]
     table = spark.createDataFrame(rows, "source string, paraphrase string").coalesce(1)
     judged = table.select(
-        judgements("source", "paraphrase").alias("by_default"),
-        judgements_udf(SPScore.load("paper"), min_characters=5)("source", "paraphrase").alias(
+        ours.judgements("source", "paraphrase").alias("by_default"),
+        ours.judgements_udf(SPScore.load("paper"), min_characters=5)("source", "paraphrase").alias(
             "own"
         ),
-        spscore("source", "paraphrase").alias("spscore"),
+        ours.spscore("source", "paraphrase").alias("spscore"),
     ).collect()
     by_default, own = ([row[name] for row in judged] for name in ("by_default", "own"))
     reasons = ["no_han", "identical", "empty", "too_short", None]
@@ -98,9 +87,9 @@ def test_stages_are_the_python_function_and_bins_rounded(spark):
     rows += [("llm", None, 1.0), ("gpt", 0.5, 1.0)]
     frame = spark.createDataFrame(rows, "origin string, spscore float, meaning float")
     found = frame.select(
-        stage("spscore", "origin", "meaning").alias("stage"),
-        stage(F.col("spscore"), "origin").alias("without"),
-        score_bin_column().alias("bin"),
+        ours.stage("spscore", "origin", "meaning").alias("stage"),
+        ours.stage(F.col("spscore"), "origin").alias("without"),
+        ours.score_bin_column().alias("bin"),
     )
     assert found.schema["stage"].dataType.simpleString() == "int"
     *found, no_score, no_origin = found.collect()
@@ -116,7 +105,7 @@ def test_stages_are_the_python_function_and_bins_rounded(spark):
 
 
 def test_sql(spark, frame, expected):
-    register(spark)
+    ours.register(spark)
     frame.createOrReplaceTempView("pairs")
     query = """
         SELECT n, features(source, paraphrase).acs AS acs, spscore(source, paraphrase) AS s,
@@ -129,11 +118,13 @@ def test_sql(spark, frame, expected):
 
 
 def test_the_jobs_arrow_function_equals_the_pandas_udfs(frame, expected):
-    score = score_columns(SPScore.load(), "jieba", 15, 1000)
+    score = ours.score_columns(SPScore.load(), "jieba", 15, 1000)
     scored = frame.select("n", score("source", "paraphrase", "origin").alias("job"))
-    assert scored.schema["job"].dataType.fieldNames() == SCORED_FIELDS.fieldNames()
+    assert scored.schema["job"].dataType.fieldNames() == ours.SCORED_FIELDS.fieldNames()
     udfs = frame.select(
-        "n", features("source", "paraphrase").alias("f"), spscore("source", "paraphrase").alias("s")
+        "n",
+        ours.features("source", "paraphrase").alias("f"),
+        ours.spscore("source", "paraphrase").alias("s"),
     )
     job = in_order(scored.select("n", "job.*"))
     udfs = in_order(udfs.select("n", "s", *(f"f.{name}" for name in FEATURES)))
@@ -154,7 +145,7 @@ def test_metrics_are_pandas_udfs(spark):
         (2, "她买了两本新书。", "两本新书，她买下了。", None),
     ]
     frame = spark.createDataFrame(rows, "n int, source string, paraphrase string, reference string")
-    columns = [metric(name)("source", "paraphrase", "reference") for name in names]
+    columns = [ours.metric(name)("source", "paraphrase", "reference") for name in names]
     found = [*zip(*frame.orderBy("n").select(*columns).collect(), strict=True)]
     pairs = Pairs.of(*[list(column) for column in list(zip(*rows, strict=True))[1:]])
     for name, scores in zip(names, found, strict=True):
@@ -162,7 +153,7 @@ def test_metrics_are_pandas_udfs(spark):
         expected = load_metric(name).sentence_scores(pairs)
         np.testing.assert_allclose(np.array(scores, float), expected, rtol=1e-12)
     with pytest.raises(ValueError, match="did you mean bleu"):
-        metric("bleux")
+        ours.metric("bleux")
 
 
 @pytest.mark.long

@@ -6,8 +6,8 @@ LLM pairs are better than back-translations, and those better than pairs of a pa
 (*Chinese Sentence Paraphrasing*, section 3). They are quantiles of a run's scores, or scores.
 
 A pair that changes much may score well although its meaning differs. So stages 2 and 3 may also
-require a least judged meaning; a pair below it is at most in stage 1. ``stage`` of udfs/spark.py is the
-same rule as a Spark expression, which jobs/scoring/sorting.py writes as the column ``stage``.
+require a least judged meaning; a pair below it is at most in stage 1. ``stage`` of udfs/spark.py is
+the same rule as a Spark expression, which jobs/scoring/sorting.py writes as the column ``stage``.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ Verdict = Literal[
 ]
 LEVELS: tuple[Verdict, ...] = ("no_paraphrase", "poor", "light", "clear", "thorough")
 NO_COUNTERPART = re.compile("“(.+)” has no counterpart in the (source|paraphrase)")
-BOUNDS = (0.1, 0.3, 0.5, 0.75)
-"""Scores at which the raters' levels begin, but the lowest."""
+BOUNDS = (0.1, 0.3, 0.42, 0.54)
+"""Scores at which the raters' levels begin, but the lowest, for sentences that people write."""
 SAME_MEANING, LITTLE_CHANGE = 0.5, 0.3
 """Meaning below which a poor pair has another one; structure and synonyms of a near-copy."""
 Pair = tuple[str, str]

@@ -26,7 +26,7 @@ from functools import partial
 
 from gaixie.service.listening import default_writer, make_service, serve
 from gaixie.service.settings import ServiceSettings, read_tokens
-from gaixie.udfs.command_line import make_parser, positive, run_command, say
+from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.defaults import TIER_NAMES
 from gaixie.udfs.paraphrase.writer import ModelWriter
 from gaixie.udfs.spscore import SPScore
@@ -41,11 +41,13 @@ def main(argv: list[str] | None = None) -> int:
 def run(args: argparse.Namespace) -> int:
     """Checks the arguments, serves until a signal ends it, and returns the exit code."""
     settings = options_of(ServiceSettings, args, tokens=read_tokens())
-    say(f"loading the metric (tier {args.tier}) and the paraphraser: up to half a minute")
     SPScore.load(args.tier)  # here and below: mistakes show before a port is open
     if folder := args.model or default_writer():
         ModelWriter.load(folder)
-    note = "" if folder else "no paraphrasing: gaixie writer (make writer) makes its model, once"
+    loading = "the models load for up to half a minute"
+    note = (
+        loading if folder else "no paraphrasing: gaixie writer (make writer) makes its model, once"
+    )
     make = partial(make_service, args.tier, settings, model=args.model)
     return serve(make, args.host, args.port, args.workers, args.drain, settings.tokens, note)
 

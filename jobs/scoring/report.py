@@ -195,7 +195,7 @@ def print_summary(manifest: RunManifest, folder: str) -> None:
 
 
 def report_page(
-    manifest: RunManifest, folder: str, examples: Sequence[dict[str, Any]], fault: str
+    manifest: RunManifest, folder: str, examples: Sequence[dict[str, Any]], fault: str = ""
 ) -> str:
     """Returns report.html. examples: of pick_examples; fault: why the run is not published."""
     by_stage = [[pair for pair in examples if pair["stage"] == stage] for stage in STAGES]

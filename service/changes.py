@@ -136,8 +136,8 @@ def _matched(
         for row, i in enumerate(left_a):
             for column, j in enumerate(left_b):
                 if i in values_a and j in values_b:  # numbers are equal or not, never near
-                    one, other = values_a[i], values_b[j]
-                    near[row, column] = float(bool(one and other and one.same(other)))
+                    mine, theirs = values_a[i], values_b[j]
+                    near[row, column] = float(bool(mine and theirs and mine.same(theirs)))
         for row, column in sorted(np.argwhere(near > NEAR).tolist(), key=lambda at: -near[*at]):
             i, j = left_a[row], left_b[column]
             if i not in partners and j not in partners.values():

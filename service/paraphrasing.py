@@ -148,7 +148,7 @@ class ParaphrasingPart(Part):
         self, asked: Asked, source: str, found: Sequence[str], reason: Why | None
     ) -> dict[str, Any]:
         """Returns the ParaphraseResult of a text and its candidates."""
-        wanted, *options = asked
+        wanted, explain, marked = asked
         outputs = self.spscore.outputs([source] * len(found), [*found]).astype(float).tolist()
         judged = [
             {"text": text, **dict(zip(OUTPUTS, row, strict=True))}
@@ -158,7 +158,7 @@ class ParaphrasingPart(Part):
             candidate["verdict"] = verdict(candidate)
         candidates = [one for one in judged if _is_paraphrase(one)]
         pairs = [(source, str(one["text"])) for one in candidates]
-        with_reasons(pairs, candidates, options, self.spscore, self.segmenter)
+        with_reasons(pairs, candidates, (explain, marked), self.spscore, self.segmenter)
         return {
             "source": source,
             "candidates": candidates,

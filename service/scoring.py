@@ -268,6 +268,7 @@ def with_reasons(
 
 def _is_marked(reason: str, marks: Changes) -> bool:
     """Tells whether a reason says that a word has no counterpart, and the marks show one."""
-    found = NO_COUNTERPART.search(reason)
-    segments = marks["source" if found and found[2] == "paraphrase" else "paraphrase"]
-    return bool(found) and any(s["partner"] is not None and found[1] in s["text"] for s in segments)
+    if not (found := NO_COUNTERPART.search(reason)):
+        return False
+    segments = marks["source" if found[2] == "paraphrase" else "paraphrase"]
+    return any(own["partner"] is not None and found[1] in own["text"] for own in segments)

@@ -128,7 +128,7 @@ def judgements_udf(
 
     @pandas_udf(JUDGED_FIELDS)
     def judge(source: pd.Series, paraphrase: pd.Series) -> pd.DataFrame:
-        return _judge(source, paraphrase, model, segmenter, min_characters, max_characters)
+        return _judge(source, paraphrase, model, segmenter, (min_characters, max_characters))
 
     return judge
 
@@ -141,11 +141,15 @@ judgements = judgements_udf()
 def spscore(source: pd.Series, paraphrase: pd.Series) -> pd.Series:
     """Scores each pair with the defaults of judgements_udf; null for a pair that is not fit."""
     limits = MIN_CHARACTERS, MAX_CHARACTERS
-    return _judge(source, paraphrase, None, "jieba", *limits)["spscore"]
+    return _judge(source, paraphrase, None, "jieba", limits)["spscore"]
 
 
 def _judge(
-    source: pd.Series, paraphrase: pd.Series, model: SPScore | None, segmenter: str, *limits: int
+    source: pd.Series,
+    paraphrase: pd.Series,
+    model: SPScore | None,
+    segmenter: str,
+    limits: tuple[int, int],
 ) -> pd.DataFrame:
     """Returns a row of JUDGED_FIELDS for each pair. limits: minimum and maximum of characters."""
     model, cut = model or _default_model(), worker_segmenter(segmenter)

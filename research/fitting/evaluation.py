@@ -71,7 +71,9 @@ def both_correlations(
 def with_people(name: str, rows: Rows, scores: np.ndarray) -> dict[str, Any]:
     """Spearman and Pearson with people's scores, and Spearman of the edit distance (1 minus the
     ratio of difflib, which knows nothing else)."""
-    trivial = [1 - SequenceMatcher(None, *pair, autojunk=False).ratio() for pair in rows.texts]
+    trivial = [
+        1 - SequenceMatcher(None, a, b, autojunk=False).ratio() for a, b in rows.texts.tolist()
+    ]
     target = rows.targets[:, -1]
     figures = both_correlations(scores, target, rows.groups)
     return {"name": name, "pairs": len(rows), **figures, "edits": spearman(trivial, target)}

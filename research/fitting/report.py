@@ -70,7 +70,7 @@ def fit_and_save(
     real = np.flatnonzero(~material.written)
     points = evaluation.calibration_points(outputs[real, -1], material.rows.targets[real, -1])
     if points:
-        outputs[:, -1] = np.interp(outputs[:, -1], *zip(*points, strict=True))
+        outputs[:, -1] = np.interp(outputs[:, -1], *np.array(points).T)
     nothing = dict.fromkeys(("ablation", "encoder", "counterparts", "entailment"))
     figures: dict[str, Any] = {**nothing, **measure(material, outputs)}
     for part, row in figures["correlations"].items():

@@ -152,9 +152,9 @@ class SPScore:
     def calibrated(self, scores: np.ndarray) -> np.ndarray:
         """Maps what the head of spscore says to the score, by straight lines between the points of
         the calibration: of real pairs with a score x, the mean rating is then 5x."""
-        return (
-            np.interp(scores, *zip(*self.calibration, strict=True)) if self.calibration else scores
-        )
+        if not self.calibration:
+            return scores
+        return np.interp(scores, *np.array(self.calibration).T)
 
     def features(self, a: CodePoints, b: CodePoints, words_a: Words, words_b: Words) -> np.ndarray:
         """Returns the tier's features of normalised, segmented pairs: float32, (rows, columns).
@@ -363,8 +363,8 @@ class SPScore:
                 raise ValueError(f"column {column!r} where the tier {tier} has {known!r}")
         heads = unpack(description["heads"], contents)
         names = ("segmenter", "resources", "summary", "penalties")
-        told = [description[name] for name in names]
-        return cls(tier, heads, *told, calibration=description.get("calibration", ()))
+        told = {name: description[name] for name in names}
+        return cls(tier, heads, **told, calibration=description.get("calibration", ()))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return files.reduce(self)

@@ -101,7 +101,7 @@ class Judgements(Strict):
     fluency: Judged
     """whether the paraphrase is good Chinese"""
     spscore: Judged
-    """one score for all four, fitted to ratings by a language model"""
+    """one score for all four, fitted to ratings by language models and people"""
     verdict: Verdict | None
     """the scores in a word"""
     reasons: list[str] | None = None
@@ -271,4 +271,4 @@ def _is_marked(reason: str, marks: Changes) -> bool:
     if not (found := NO_COUNTERPART.search(reason)):
         return False
     segments = marks["source" if found[2] == "paraphrase" else "paraphrase"]
-    return any(own["partner"] is not None and found[1] in own["text"] for own in segments)
+    return any(own["kind"] in ("moved", "replaced") and found[1] in own["text"] for own in segments)

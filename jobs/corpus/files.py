@@ -70,7 +70,7 @@ def find_files(path: str) -> tuple[list[File], list[str]]:
 
     Others are what begins with "_" or ".", what is empty or no file, and links that lead to a
     folder that is read anyway. Local files are named file:/…; links are followed. Raises UserError
-    if there is nothing, a link leads nowhere, or the store or file system refuses.
+    if there is no such path, a link leads nowhere, or the store or file system refuses.
     """
     data: dict[str, File] = {}
     others: set[str] = set()

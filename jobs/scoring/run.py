@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -180,14 +180,14 @@ def score_inputs(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
 
 def changed_input(job: Job) -> str:
     """Names a file that has changed since it was listed, so that the accounts may not be its; or
-    returns an empty text. A file that has gone was read."""
-    for source in job.inputs:
-        now = (
-            {file.uri: file for file in find_files(source.settings.path)[0]} if source.files else {}
-        )
+    returns an empty text. A file that has gone was read; with a limit, it may not have been."""
+    for source in job.inputs if job.limit is None else ():
+        now: dict[str, File] = {}
+        with suppress(UserError):  # all of it has gone
+            now = {file.uri: file for file in find_files(source.settings.path)[0]}
         for file in source.files:
-            if (found := now.get(file.uri, file)) != file:
-                return f"{shown(found.uri)}: changed while it was read"
+            if now.get(file.uri, file) != file:
+                return f"{shown(file.uri)}: changed while it was read"
     return ""
 
 

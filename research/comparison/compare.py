@@ -197,6 +197,7 @@ def _cross_fitted(table: pd.DataFrame, metric: SPScoreZh, data: Path) -> np.ndar
         shared = rated["source"].isin(hidden) | rated["paraphrase"].isin(hidden)
         groups = [*hidden, *rated["group"][shared]]
         model = fit(rows[~np.isin(rows.groups, groups)], metric.tier, config)
+        model.calibration = metric.loaded()[0].calibration
         outputs = model.predict(features[here][:, : len(model.columns)])
         scores[here] = outputs[:, OUTPUTS.index(metric.output)]
     return scores

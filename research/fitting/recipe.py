@@ -100,7 +100,7 @@ class Material:
     """Of the rated pairs."""
     negatives: Rows
     others: dict[str, Rows]
-    """Rows that are learned from, and never evaluated on."""
+    """Rows that are learned from; of these, only people's scores are evaluated on."""
     human_lines: dict[str, dict[str, float]]
     """How the human scores of each set were mapped onto ratings."""
 

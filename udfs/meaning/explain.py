@@ -23,6 +23,7 @@ from gaixie.udfs.meaning.core_features import COUNTED, Resources, count
 from gaixie.udfs.text import numerals
 from gaixie.udfs.text.code_points import from_strings, word_ends
 from gaixie.udfs.text.normalise import is_han, normalise, written_places
+from gaixie.udfs.text.quantities import CLOCK
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 
 LOW = {"meaning": 0.6, "fluency": 0.6, "structure": 0.5, "synonyms": 0.5}
@@ -176,6 +177,7 @@ def _reasons(
             found = [*_changes(pair, say, surely)] or [*_words(pair, say)] * surely
             if not found and pair.content < MUCH:
                 found = [say["content"].format(share=f"{pair.content:.0%}")]
+            found = found or [say["whole"]] * surely
             found = [*dict.fromkeys(found)][:MOST_OF_MEANING]
         else:
             found = [*islice(_odd_spots(pair, resources, say), 1)] or [say["stiff"]]
@@ -206,7 +208,7 @@ def _changes(pair: Pair, say: Mapping[str, str], surely: bool) -> Iterator[str]:
         behind = pair.a.text[: fact.start][-1:] == pair.b.text[: other.start][-1:]
         if not AUXILIARY & {*written} and (behind or not PLACED & {*written}):
             yield say["opposite"].format(text=written[0], other=written[1])
-    digits = [re.sub(r"\D", "", "".join(f"{n.value:g}" for n in side.numbers)) for side in found]
+    digits = [re.sub(r"\D", "", "".join(map(_digits, side.numbers))) for side in found]
     kinds = {*NAMED} - {"number"} if digits[0] == digits[1] else {*NAMED}  # 十八元六角 is 18.6元
     if not surely or turned or len(negations) % 2 == 0:  # 非做不可 is 必须做
         kinds.discard("negation")
@@ -223,6 +225,11 @@ def _changes(pair: Pair, say: Mapping[str, str], surely: bool) -> Iterator[str]:
         for verb, side in zip(("lost", "new"), missed, strict=True)
     ]
     yield from filter(None, chain(*zip_longest(*lines)))
+
+
+def _digits(number: numerals.Number) -> str:
+    is_time = number.dimension == CLOCK  # its value is the hour alone
+    return f"{number.amount if is_time else number.value:g}"
 
 
 def _said(fact: facts.Fact, here: facts.Found, there: facts.Found) -> bool:

@@ -9,12 +9,16 @@ image or an archive that many machines run.
 
 import sys
 
+import pyarrow as pa
+
 from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.storage.cache import ship_kernels
+from gaixie.udfs.text.pair_id import pair_ids
 
 if "--ship" in sys.argv[1:]:
     ship_kernels()
 else:
     metric = SPScore.load()
     metric.explain("我昨天买了三本书。", "昨天我买的书有3本。")
+    pair_ids(*[pa.array(["书"])] * 3)
     print(metric.signature())

@@ -101,9 +101,9 @@ def write(folder: Path, description: dict[str, Any], contents: dict[str, bytes])
 
 def digest(description: dict[str, Any], contents: dict[str, bytes]) -> str:
     """Returns ten hexadecimal digits of SHA-256 over all that decides a score."""
-    decisive = [
-        description[name] for name in ("heads", "penalties", "calibration") if name in description
-    ]
+    decisive = [description["heads"], description["penalties"]]
+    if points := description.get("calibration"):  # models before 0.4 have none
+        decisive.append(points)
     checksum = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode())
     for name, content in sorted(contents.items()):
         checksum.update(f"\n{name} {len(content)}\n".encode() + content)

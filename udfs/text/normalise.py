@@ -245,10 +245,11 @@ def _may_hide(data, byte_offsets, cells):
                 continue
             size = 1 + (code >= 0xC0) + (code >= 0xE0) + (code >= 0xF0)
             code &= 0xFF >> (size + (size > 1))
-            for k in range(p + 1, p + size):
+            for k in range(p + 1, min(p + size, end)):
                 code = code << 6 | (data[k] & 0x3F)
             p += size
-            found[row] |= cells[code] == _INVISIBLE or cells[code] == _COMPOSES
+            if code < len(cells):  # nothing checks the bytes under a null
+                found[row] |= cells[code] == _INVISIBLE or cells[code] == _COMPOSES
     return found
 
 

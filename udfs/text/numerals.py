@@ -74,6 +74,8 @@ NUMERAL = DIGIT_MASK | UNIT_MASK << UNIT_SHIFT
 _COMMA, _STOP, _POINT, _MINUTE, _PERCENT, _PER_MILLE, _COLON = map(ord, ",.点分%‰:")
 _PART, _OF, _MANY, _OVER, _TEN, _ONE, _TENTH, _QUARTER = map(ord, "分之多余十一成刻")
 _SIZES = np.array([1.0, *UNITS.values()])
+_RATIO = np.array([*map(ord, "分以成比例为")], np.uint32)
+"""What stands before a score or a scale, which is no time: 比分21:15."""
 
 
 def cells() -> dict[str, int]:
@@ -125,17 +127,21 @@ def kernel(text, start, table, edges):
         weak = False
     dimension, amount = quantities.kernel(text, start, end, number, share)
     if dimension == quantities.NOTHING and not share:
-        dimension, amount, end = _clock(text, number, end, table)
+        dimension, amount, end = _clock(text, start, number, end, table)
     return number, weak, end, dimension, amount
 
 
 @inner
-def _clock(text, hour, end, table):
+def _clock(text, start, hour, end, table):
     """Returns (CLOCK, hours modulo 12, end) of a time of day whose hour ends at end, or else
     (NOTHING, hour, end)."""
     sign = np.int64(text[end]) if end < len(text) else 0
     if (sign != _POINT and sign != _COLON) or hour > 24 or hour % 1:
         return quantities.NOTHING, hour, end
+    if sign == _COLON and start > 0:
+        for code in _RATIO:
+            if text[start - 1] == code:
+                return quantities.NOTHING, hour, end
     minutes, k = 0.0, end + 1
     if sign == _POINT and cell_at(text, k, table) & HALF:
         minutes, k = 30.0, k + 1
@@ -143,7 +149,7 @@ def _clock(text, hour, end, table):
         minutes, k = _numeral(text, k, table)
         if k < len(text) and (text[k] == _MINUTE or text[k] == _QUARTER):
             minutes, k = minutes * (15.0 if text[k] == _QUARTER else 1.0), k + 1
-        elif k < end + 3:  # one digit alone is something else
+        elif k < end + 3 or cell_at(text, k, table) & MEASURE:  # 8点20人
             minutes, k = 0.0, end + 1
     if minutes >= 60 or minutes % 1 or (sign == _COLON and k != end + 3):
         return quantities.NOTHING, hour, end

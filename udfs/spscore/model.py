@@ -265,6 +265,9 @@ class SPScore:
         Each begins with its judgement and quotes the texts as written. language: ``en`` or ``zh``.
         Tier ``paper`` returns none, because it sees too little.
         """
+        for text in (source, paraphrase):
+            if not isinstance(text, str):
+                raise TypeError(f"{text!r:.40}: expected a sentence")
         if self.tier == "paper":
             return []
         from gaixie.udfs.meaning.explain import explain_pairs

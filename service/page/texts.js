@@ -143,6 +143,8 @@ const ERRORS = [
   [/^expected one column (\S+), found (.*)$/, (m) => `须有且只有一列“${{ source: "原句", paraphrase: "改写" }[m[1]] ?? m[1]}”，表中有：${m[2] === "none" ? "无" : m[2]}。`],
   [/^column (\S+): the answer adds a column of this name$/, (m) => `列名“${m[1]}”与评分结果的列名相同，请改名。`],
   [/^no rows below the header$/, () => "表头下没有数据。"],
+  [/^several sheets have rows/, () => "工作簿中有几张表都有数据，请把其中一张另存为 CSV。"],
+  [/^not UTF-8, GB18030 or Big5/, () => "无法识别编码：请选择编码，或检查文件是不是表格。"],
   [/^not an Excel workbook/, () => "不是 Excel 工作簿（.xlsx）。"],
   [/^([\d,]+) rows: at most ([\d,]+) a table$/, (m) => `表格有 ${m[1]} 行，最多 ${m[2]} 行。`],
   [/^([\d,]+) (?:pairs|texts): at most ([\d,]+)/, (m) => `一次最多 ${m[2]} 条，收到 ${m[1]} 条。`],

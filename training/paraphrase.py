@@ -40,17 +40,10 @@ from gaixie.udfs.paraphrase.paraphraser import DEGREE, Paraphraser, Wanted, writ
 from gaixie.udfs.paraphrase.prompt import TONES
 from gaixie.udfs.paraphrase.writer import MODEL, ModelWriter, Writer
 from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.storage import text_columns
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.settings import add_options, options_of
 from gaixie.udfs.storage.tables import STANDARD, Form, header_of, kind_of, named
-from gaixie.udfs.storage.text_columns import (
-    READ,
-    WRITTEN,
-    check_extension,
-    count_rows,
-    read_columns,
-    writing,
-)
 
 CHUNK, FEW = 256, 16
 """Sentences read together, for batches of like length, and as a step of progress; and if a writer
@@ -73,9 +66,9 @@ def main(argv: list[str] | None = None) -> int:
 
 def paraphrase(args: argparse.Namespace) -> int:
     """Runs the command; returns how many sentences have a paraphrase."""
-    check_extension(args.output, WRITTEN)
+    text_columns.check_extension(args.output, text_columns.WRITTEN)
     first = args.sentences[0]
-    if first == STANDARD or first.endswith(READ):
+    if first == STANDARD or first.endswith(text_columns.READ):
         if len(args.sentences) > 1:
             raise ValueError(f"{args.sentences[1]}: expected one file, or only sentences")
         return _paraphrase_file(first, args)
@@ -151,13 +144,16 @@ def _paraphrase_file(name: str, args: argparse.Namespace) -> int:
     columns, kind = [args.column], kind_of(name) or "txt"
     if kind != "txt":
         columns = named(header_of(name, Form(kind)), columns)
-    total = None if name == STANDARD else count_rows(name, columns)
+    total = None if name == STANDARD else text_columns.count_rows(name, columns)
     if total == 0:
         raise ValueError(f"{name}: no sentences")
     paraphrase_all, schema = _load(args)
-    sources = (text for (text,) in read_columns(name, columns))
+    sources = (text for (text,) in text_columns.read_columns(name, columns))
     done = found = 0
-    with writing(args.output, schema) as write, Progress("paraphrasing", total, "sentences") as bar:
+    with (
+        text_columns.writing(args.output, schema) as write,
+        Progress("paraphrasing", total, "sentences") as bar,
+    ):
         while chunk := list(islice(sources, FEW if "accepted" in schema.names else CHUNK)):
             answers = paraphrase_all([text or "" for text in chunk])
             write(pa.Table.from_pylist(_rows(chunk, answers, done + 1), schema=schema))
@@ -186,7 +182,7 @@ def _rows(
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("paraphrase", __doc__)
     add = parser.add_argument
-    sentences = f"sentences, or a file of {', '.join(READ)}, or - for standard input"
+    sentences = f"sentences, or a file of {', '.join(text_columns.READ)}, or - for standard input"
     add("sentences", nargs="+", metavar="SENTENCE", help=sentences)
     add("-n", type=positive, default=1, metavar="N", help="paraphrases of a sentence (%(default)s)")
     add("--degree", type=int, metavar="1-5", help=f"degree of change ({DEGREE})")
@@ -197,7 +193,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--model", metavar="FOLDER", help="another model, or with --endpoint the service's")
     add("--endpoint", metavar="URL", help="an OpenAI-compatible service that writes")
     add("--column", default="source", help="column of the sentences in a table (%(default)s)")
-    output = f"{', '.join(WRITTEN)}, complete once all is done; standard output if not given"
+    output = f"{', '.join(text_columns.WRITTEN)}, complete once all is done; else standard output"
     add("--output", default=STANDARD, metavar="FILE", help=output)
     group = parser.add_argument_group("how a model of curriculum.py writes (--draws: every one)")
     add_options(group, Decoding, leave_out=("seed", "code"))

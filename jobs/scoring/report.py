@@ -74,15 +74,15 @@ class Table(NamedTuple):
 def make_manifest(
     job: Job,
     read: Counter[str],
-    twice: Cells,
+    duplicate_cells: Cells,
     cut_points: CutPoints,
     schemas: Mapping[Any, StructType],
     earlier_runs: Sequence[str],
 ) -> RunManifest:
     """Returns the manifest of a run whose tables are written, without its times.
 
-    read: rows by origin; twice: the duplicates. Raises RuntimeError unless read = scored +
-    quarantined + duplicates for every origin, as counted from the written files.
+    read: rows by origin; duplicate_cells: of the duplicates. Raises RuntimeError unless read =
+    scored + quarantined + duplicates for every origin, as counted from the written files.
     """
 
     def written(name: str, *keys: str | Column) -> Counter[Any]:
@@ -98,7 +98,7 @@ def make_manifest(
         by_stage.setdefault(origin, dict.fromkeys(STAGES, 0))[stage] += pairs
     for (origin, reason), rows in written("quarantine", "origin", "reason").items():
         by_reason.setdefault(origin, {})[reason] = rows
-    duplicates = {origin: bins.total() for origin, bins in bins_of(twice).items()}
+    duplicates = {origin: bins.total() for origin, bins in bins_of(duplicate_cells).items()}
     rows_of = close_accounts(read, by_stage, by_reason, duplicates)
     cuts = {origin: points for origin, points in cut_points.cuts.items() if origin in read}
     bins = bins_of(cut_points.cells)

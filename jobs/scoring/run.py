@@ -148,19 +148,21 @@ def score_inputs(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
         set_shuffle_partitions(job.spark, rows // ROWS_PER_PARTITION)
         pairs = units.rows(fit=True)
         duplicates = find_duplicates(pairs, rows, job.extra_columns.values())
-        twice = count_cells(duplicates, cuts) if duplicates else Cells()
+        duplicate_cells = count_cells(duplicates, cuts) if duplicates else Cells()
         cells = count_cells(pairs, cuts)
-        cells.subtract(twice)
+        cells.subtract(duplicate_cells)
         cut_points = cut_stages(cells, cuts)
     with step("write"):
-        if twice and duplicates:
-            pairs = leave_out(pairs, duplicates, twice.total())
+        if duplicate_cells and duplicates:
+            pairs = leave_out(pairs, duplicates, duplicate_cells.total())
         schemas = {
             "scored": write_scored(job, units, pairs, cut_points),
             "quarantine": write_quarantine(job, units),
         }
     with step("report"), progress(job.spark, "counting what was written", None):
-        manifest = make_manifest(job, units.read, twice, cut_points, schemas, earlier_runs)
+        manifest = make_manifest(
+            job, units.read, duplicate_cells, cut_points, schemas, earlier_runs
+        )
         examples = pick_examples(job, manifest.stages)
     manifest = manifest.model_copy(update={"seconds": seconds})
     fault, total = changed_input(job), manifest.total

@@ -34,6 +34,7 @@ LOST = 3.0
 STAGE_RATINGS = (1.25, 2.4, 3.0)
 """Rated overall, 0 to 5, that a pair of the lowest score in stages 1, 2 and 3 has on average."""
 PARTS, MIN_CALIBRATED = 20, 1000
+"""Parts by score of the pairs that calibrate the score; the fewest pairs that may."""
 TOP = 0.64
 """What scores as high is the top: its ratings show whether a high score can be trusted."""
 

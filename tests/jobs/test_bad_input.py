@@ -93,8 +93,12 @@ def test_malformed_lines_are_kept(score, tmp_path, monkeypatch):
     assert "rows are in quarantine; nothing was published; see" in run.stderr
     assert "Not published: 8 of 11 rows" in (run.folder / "report.html").read_text("utf-8")
     with monkeypatch.context() as patch:  # while the run reads, somebody touches a file
-        late = lambda path: os.utime(tmp_path / "in.csv") or find_files(path)  # noqa: E731
-        patch.setattr(steps, "find_files", late)
+
+        def touched(path: str):
+            os.utime(tmp_path / "in.csv")
+            return find_files(path)
+
+        patch.setattr(steps, "find_files", touched)
         run = score(*given)
     assert run.code == 2
     assert "in.csv: changed while it was read; nothing was published" in run.stderr

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from tiny_models import tiny_bert
 
-from gaixie.research import identify_paraphrases
 from gaixie.research import identify_paraphrases as script
 from gaixie.udfs.metrics import Pairs, load_metric
 
@@ -71,9 +70,9 @@ def line(data: Path, encoder: str, output: Path, *more: str) -> list[str]:
 
 
 def test_members_are_averaged_in_report_and_metric(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(identify_paraphrases, "EPOCHS", 1)
-    monkeypatch.setattr(identify_paraphrases, "FROZEN", 0)
-    monkeypatch.setattr(identify_paraphrases, "report", partial(script.report, samples=20))
+    monkeypatch.setattr(script, "EPOCHS", 1)
+    monkeypatch.setattr(script, "FROZEN", 0)
+    monkeypatch.setattr(script, "report", partial(script.report, samples=20))
     model, encoder = tmp_path / "model", tiny_bert(tmp_path / "encoder", layers=1)
     assert script.main(line(data, encoder, model, "--members", "2")) == 0
     found = json.loads((model / "identification.json").read_text("utf-8"))

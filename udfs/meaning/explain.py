@@ -228,8 +228,8 @@ def _changes(pair: Pair, say: Mapping[str, str], surely: bool) -> Iterator[str]:
 
 
 def _digits(number: numerals.Number) -> str:
-    is_time = number.dimension == CLOCK  # its value is the hour alone
-    return f"{number.amount if is_time else number.value:g}"
+    # The value of a time is its hour alone.
+    return f"{number.amount if number.dimension == CLOCK else number.value:g}"
 
 
 def _said(fact: facts.Fact, here: facts.Found, there: facts.Found) -> bool:

@@ -297,8 +297,10 @@ def find(text: str, words: Sequence[str]) -> Found:
     for is_foreign, places in runs:
         if is_foreign and len(run := list(places)) >= FOREIGN_RUN:
             foreign += [place for place in run if text[place] != "·"]
-    latin = list(numerals.CODE.finditer(text))
-    return Found(text, numerals.find(text, words), latin, named, foreign, _items(text, words))
+    numbers = numerals.find(text, words)
+    ends = {number.end for number in numbers}  # the kg of 2kg is no word
+    latin = [code for code in numerals.CODE.finditer(text) if code.end() not in ends]
+    return Found(text, numbers, latin, named, foreign, _items(text, words))
 
 
 def missing(here: Found, there: Found) -> list[Fact]:

@@ -126,7 +126,15 @@ def kernel(text, start, table, edges):
     if start > 0 and cell_at(text, start - 1, table) & IS_BEFORE:
         weak = False
     dimension, amount = quantities.kernel(text, start, end, number, share)
-    if dimension == quantities.NOTHING and not share:
+    if dimension == quantities.LENGTH or dimension == quantities.WEIGHT:
+        letters = end
+        while letters < len(text) and 0x41 <= text[letters] & 0xFFDF <= 0x5A:
+            letters += 1
+        if letters == end + 2:
+            end = letters  # 2kg
+        elif letters > end:  # 5mmol
+            dimension, amount = quantities.NOTHING, number
+    elif dimension == quantities.NOTHING and not share:
         dimension, amount, end = _clock(text, start, number, end, table)
     return number, weak, end, dimension, amount
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from gaixie.research.ratings import rated as tables_of
+from gaixie.research.ratings import rated as reader
 
 
 def row(number, group, source, value, **more):
     own = {"id": number, "group": group, "kind": "wmt", "source": source}
-    return own | {"paraphrase": f"{source}。"} | dict.fromkeys(tables_of.RATINGS, value) | more
+    return own | {"paraphrase": f"{source}。"} | dict.fromkeys(reader.RATINGS, value) | more
 
 
 def write(path, rows):
@@ -20,9 +20,9 @@ def write(path, rows):
 
 
 def read(tables, again=()) -> pd.DataFrame:
-    given = {"tables": [tables_of.RatedTable(path=str(path)) for path in tables]}
-    return tables_of.read_rated(
-        tables_of.Rated(name="r", again=[str(path) for path in again], **given), Path()
+    given = {"tables": [reader.RatedTable(path=str(path)) for path in tables]}
+    return reader.read_rated(
+        reader.Rated(name="r", again=[str(path) for path in again], **given), Path()
     )
 
 
@@ -33,7 +33,7 @@ def test_an_offset_is_drawn_towards_the_mean_of_all_batches():
         [row(k, k, "", 2.0, rater="a") for k in range(30)]
         + [row(k, k, "", 3.0, rater="b") for k in range(30, 60)]
     )
-    offsets = tables_of.round_offsets(first, again)
+    offsets = reader.round_offsets(first, again)
     assert offsets.loc["a", "overall"] == pytest.approx(0.5 * 1.0 + 0.5 * 0.5)
     assert offsets.loc["b", "overall"] == pytest.approx(0.5 * 0.0 + 0.5 * 0.5)
 
@@ -53,9 +53,9 @@ def test_later_rounds_are_moved_and_stay_in_range(tmp_path):
 
 def test_groups_sources_and_rewrites_decide_the_part(tmp_path):
     """A group and a source tie pairs together, and rated rewrites are never for the encoder."""
-    found = tables_of.components(["a", "a", "b", "c"], ["一", "二", "二", "三"])
+    found = reader.components(["a", "a", "b", "c"], ["一", "二", "二", "三"])
     assert found[0] == found[1] == found[2] != found[3]
-    assert tables_of.part_of(found[0]) in ("test", "heads", "encoder")
+    assert reader.part_of(found[0]) in ("test", "heads", "encoder")
     rows = [row(k, f"g{k}", f"句子{k}", 4.0, kind="written_rewrite_roles") for k in range(40)]
     assert set(read([write(tmp_path / "own.jsonl", rows)])["part"]) == {"heads", "test"}
 
@@ -65,16 +65,16 @@ def test_ratings_of_translations_find_their_sentences(tmp_path):
     texts["translations_zh"] = [["今天下雨。", "今日有雨。"], ["他走了。", "他离开了。"]]
     pd.DataFrame(texts).to_parquet(tmp_path / "texts.parquet")
     named = {"set": ["wmt"], "line": [8], "system_source": ["y"], "system_paraphrase": ["x"]}
-    table = pd.DataFrame(named | {"rater": ["c0"]} | {name: [2.5] for name in tables_of.RATINGS})
+    table = pd.DataFrame(named | {"rater": ["c0"]} | {name: [2.5] for name in reader.RATINGS})
     path = tmp_path / "translated.tsv"
-    given = tables_of.RatedTable(path="translated.tsv", translations="texts.parquet")
-    settings = tables_of.Rated(name="r", tables=[given])
+    given = reader.RatedTable(path="translated.tsv", translations="texts.parquet")
+    settings = reader.Rated(name="r", tables=[given])
     table.to_csv(path, sep="\t", index=False)
-    last = tables_of.read_rated(settings, tmp_path).iloc[-1]
+    last = reader.read_rated(settings, tmp_path).iloc[-1]
     assert (last["source"], last["paraphrase"]) == ("他离开了。", "他走了。")
     assert (last["overall"], last["kind"], last["origin"]) == (0.5, "translated", "parallel")
     assert (last["group"], last["rater"]) == ("wmt 8", "c0")
     for column, value in (("system_source", "z"), ("overall", 6), ("overall", "good")):
         table.assign(**{column: value}).to_csv(path, sep="\t", index=False)
         with pytest.raises(ValueError, match=r"translated\.tsv"):
-            tables_of.read_rated(settings, tmp_path)
+            reader.read_rated(settings, tmp_path)

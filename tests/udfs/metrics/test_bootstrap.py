@@ -5,7 +5,6 @@ import pyarrow as pa
 import pytest
 
 from gaixie.udfs.metrics import Pairs, bootstrap, load_metric
-from gaixie.udfs.metrics import bootstrap as boot
 
 SOURCE = ["他罹患疾病。", "今天天气很好", None, "我们去公园看花", "书"]
 PARAPHRASE = ["他生病了。", "今天的天气不错", "无", "我们在公园里看花", ""]
@@ -41,20 +40,20 @@ def test_nothing_scored_is_nan():
 
 def test_a_person_is_scored_against_the_others():
     columns = [pa.array(column, pa.string()) for column in (FIRST, SECOND, PARAPHRASE)]
-    sets = boot.leave_one_out(pa.array(SOURCE), columns)
+    sets = bootstrap.leave_one_out(pa.array(SOURCE), columns)
     assert [pairs.paraphrase for pairs in sets] == columns
     assert sets[1].references == (columns[0], columns[2])
     metric = load_metric("bleu")
-    found = boot.estimate(metric, sets, boot.Resamples(range(5), 50))
+    found = bootstrap.estimate(metric, sets, bootstrap.Resamples(range(5), 50))
     assert found.score == pytest.approx(np.mean([metric.corpus_score(pairs) for pairs in sets]))
     assert found.low <= found.score <= found.high
     with pytest.raises(ValueError, match="expected two or more"):
-        boot.leave_one_out(pa.array(SOURCE), columns[:1])
+        bootstrap.leave_one_out(pa.array(SOURCE), columns[:1])
 
 
 def test_resamples_keep_a_group_together():
     rows = np.array([[1.0], [10.0], [100.0]])
-    sums = boot.Resamples(["a", "b", "a"], 40).sums(rows)[:, 0]
+    sums = bootstrap.Resamples(["a", "b", "a"], 40).sums(rows)[:, 0]
     assert sums[0] == 111
     assert {*sums[1:]} == {20.0, 111.0, 202.0}  # b twice, both, a twice
 
@@ -62,11 +61,11 @@ def test_resamples_keep_a_group_together():
 def test_diversity_by_hand():
     source = pa.array(["abcd", "wxyz", "nobody"])
     same, other = pa.array(["abcd", "wxyz", None]), pa.array(["hijk", None, None])
-    found = boot.diversity(
+    found = bootstrap.diversity(
         load_metric("self-bleu").sentence_scores,
         source,
         [same, other],
-        boot.Resamples(range(3), 20),
+        bootstrap.Resamples(range(3), 20),
     )
     # Row 1: a copy, 100, and a text that shares nothing, 0. Row 2: a copy. Row 3: no reference.
     assert [round(found[name].score, 6) for name in ("min", "mean", "max")] == [50, 75, 100]
@@ -76,7 +75,7 @@ def test_the_same_draws_serve_rows_and_counts():
     """A mean over the rows of drawn groups must equal the mean weighted by each group's draws."""
     groups = np.array([0, 0, 1, 2, 2, 2])
     values = np.array([1.0, 3.0, 10.0, 4.0, 5.0, 6.0])
-    low, high = boot.bootstrap_interval(np.mean, (values,), groups, samples=200, seed=3)
+    low, high = bootstrap.bootstrap_interval(np.mean, (values,), groups, samples=200, seed=3)
     sums, sizes = np.bincount(groups, values), np.bincount(groups)
     means = []
     for drawn in bootstrap.resamples(3, 200, seed=3):

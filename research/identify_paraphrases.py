@@ -37,9 +37,9 @@ from transformers import AutoModelForSequenceClassification
 from transformers.utils import logging
 
 from gaixie.research.comparison.datasets import DataSet, read_data_set
+from gaixie.research.ratings.resampling import bootstrap_interval
 from gaixie.research.ratings.tables import source_share
 from gaixie.udfs.command_line import make_parser, positive, run_command
-from gaixie.udfs.metrics.bootstrap import bootstrap_interval
 from gaixie.udfs.metrics.identification import Ensemble, Identifier
 from gaixie.udfs.networks import choose_device, load_tokenizer, loading, model_signature
 from gaixie.udfs.reports import render, write_json

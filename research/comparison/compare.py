@@ -45,11 +45,12 @@ from gaixie.research.comparison.datasets import Config, DataSet
 from gaixie.research.fitting import data as fit_data
 from gaixie.research.fitting.recipe import Material, fit, read_material, rows_to_fit, weighted
 from gaixie.research.pair_encoder.sets import JUDGED
+from gaixie.research.ratings.resampling import drawn_rows
 from gaixie.research.ratings.tables import source_share
 from gaixie.udfs.command_line import in_words, say
 from gaixie.udfs.metrics import Free, Metric, Pairs, load_metric
 from gaixie.udfs.metrics.bleu import IBLEU
-from gaixie.udfs.metrics.bootstrap import drawn_rows, estimate_of
+from gaixie.udfs.metrics.bootstrap import estimate_of
 from gaixie.udfs.metrics.edit_distance import EditDistance
 from gaixie.udfs.metrics.metric import free
 from gaixie.udfs.metrics.parascore import ParaScore

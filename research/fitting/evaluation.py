@@ -21,8 +21,8 @@ from sklearn.metrics import roc_auc_score
 from gaixie.research.fitting.data import Rows
 from gaixie.research.fitting.negatives import NEEDS_READING
 from gaixie.research.pair_encoder.sets import KINDS, held_out, read_entailment
+from gaixie.research.ratings.resampling import bootstrap_interval
 from gaixie.research.ratings.tables import read_json_lines
-from gaixie.udfs.metrics.bootstrap import bootstrap_interval
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.spscore.stages import ORIGINS
 

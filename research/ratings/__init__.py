@@ -1,1 +1,1 @@
-"""Reads tables of pairs, and puts ratings of several rounds on one scale."""
+"""Reads tables of pairs, puts ratings of several rounds on one scale, and resamples by source."""

@@ -69,16 +69,3 @@ def test_diversity_by_hand():
     )
     # Row 1: a copy, 100, and a text that shares nothing, 0. Row 2: a copy. Row 3: no reference.
     assert [round(found[name].score, 6) for name in ("min", "mean", "max")] == [50, 75, 100]
-
-
-def test_the_same_draws_serve_rows_and_counts():
-    """A mean over the rows of drawn groups must equal the mean weighted by each group's draws."""
-    groups = np.array([0, 0, 1, 2, 2, 2])
-    values = np.array([1.0, 3.0, 10.0, 4.0, 5.0, 6.0])
-    low, high = bootstrap.bootstrap_interval(np.mean, (values,), groups, samples=200, seed=3)
-    sums, sizes = np.bincount(groups, values), np.bincount(groups)
-    means = []
-    for drawn in bootstrap.resamples(3, 200, seed=3):
-        times = np.bincount(drawn, minlength=3)
-        means.append(times @ sums / (times @ sizes))
-    np.testing.assert_allclose(bootstrap.interval(means), (low, high))

@@ -16,29 +16,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
-from gaixie.jobs.corpus.files import (
-    GIVE_ENCODING,
-    SMALL_BYTES,
-    FoundFiles,
-    folder_columns,
-    local_path,
-    reader_fault,
-    recognised,
-    shown,
-)
+from gaixie.jobs.corpus import files, reading
+from gaixie.jobs.corpus.files import FoundFiles, shown
 from gaixie.jobs.corpus.input import Input
 from gaixie.jobs.corpus.parquet import SPARK_GLOB, read_table
-from gaixie.jobs.corpus.reading import (
-    INPUT_FILE,
-    InputFiles,
-    column,
-    file_of_row,
-    numbers,
-    parts_of,
-    rows_of,
-    tasks,
-    text_pieces,
-)
+from gaixie.jobs.corpus.reading import INPUT_FILE, InputFiles
 from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
@@ -90,13 +72,13 @@ def _inspect(spark: SparkSession, found: FoundFiles) -> InputFiles:
     origin, path = found.settings.origin_column, shown(found.files[0].uri)
     is_named = origin in found.folder_names
     for file in found.files if is_named else ():
-        value = folder_columns(file.uri, found.settings.path)[str(origin)]
+        value = files.folder_columns(file.uri, found.settings.path)[str(origin)]
         _check_origin(shown(file.uri), origin, value)
     if found.kind == "parquet":
         source = _with_footers(spark, source)
     else:
         source = _with_scans(spark, source, None if is_named else origin)
-    settings = recognised(found.settings, source.schema.names, path)
+    settings = files.recognised(found.settings, source.schema.names, path)
     source = replace(source, settings=settings)
     for name in settings.text_columns:
         if name not in found.settings.text_columns:
@@ -104,9 +86,9 @@ def _inspect(spark: SparkSession, found: FoundFiles) -> InputFiles:
             say(f"{path}: column '{name}' is read as the {side}")
     _check_types(source, path)
     if origin and found.kind == "parquet" and not is_named:
-        unknown = rows_of(spark, source, source.files).select(
-            file_of_row().alias("path"), column(origin).cast("string").alias("origin")
-        )
+        given = reading.column(origin).cast("string").alias("origin")
+        rows = reading.rows_of(spark, source, source.files)
+        unknown = rows.select(reading.file_of_row().alias("path"), given)
         unknown = unknown.where(F.col("origin").isNull() | ~F.col("origin").isin(*ORIGINS))
         [[first]] = unknown.agg(F.min(F.struct("path", "origin"))).collect()
         if first is not None:
@@ -155,7 +137,7 @@ def _with_footers(spark: SparkSession, source: InputFiles) -> InputFiles:
             footers = [*pool.map(read_footer, [file.uri for file in source.files])]
         except TableError as error:
             uris = [file.uri for file in source.files if str(error).startswith(f"{file.uri}:")]
-            raise reader_fault([*uris, source.settings.path][0], str(error)) from None
+            raise files.reader_fault([*uris, source.settings.path][0], str(error)) from None
     path, first = source.settings.path, shown(source.files[0].uri)
     expected = {own.name: own.type for own in footers[0].schema}
     for name, kind in expected.items():
@@ -206,7 +188,7 @@ def _spark_can_name(spark: SparkSession, uri: str) -> bool:
     if it is ASCII."""
     if SPARK_GLOB.search(uri):
         return False
-    if uri.isascii() or not local_path(uri):
+    if uri.isascii() or not files.local_path(uri):
         return True
     jvm: Any = spark._jvm
     return "UTF" in (jvm.java.lang.System.getProperty("sun.jnu.encoding") or "").upper()
@@ -222,7 +204,7 @@ def _with_scans(spark: SparkSession, source: InputFiles, origin: str | None) -> 
     origin: the column of the files in which only ORIGINS may be.
     """
     known = (origin, ORIGINS) if origin else None
-    pieces = text_pieces(source.files, source.form)
+    pieces = reading.text_pieces(source.files, source.form)
     scans = _scans(spark, source, pieces, known)
     # A record that spans lines may begin in one piece and end in the next.
     again = [f for f in source.files if any(part.open_quotes for part in scans[f])]
@@ -258,12 +240,12 @@ def _check_scans(file: File, parts: list[Scan]) -> None:
     """Raises UserError if a file cannot be read to its end, or has another encoding."""
     for part in parts:
         if part.fault:
-            raise reader_fault(file.uri, part.fault)
+            raise files.reader_fault(file.uri, part.fault)
     if any(part.undecodable for part in parts) and not any(part.good for part in parts):
         with opened(file.uri) as data:
             likely = likely_encoding(data.peek())
         likely = "gb18030" if likely in (None, "utf-8") else likely
-        raise UserError(f"{shown(file.uri)}: {GIVE_ENCODING} {likely}")
+        raise UserError(f"{shown(file.uri)}: {files.GIVE_ENCODING} {likely}")
 
 
 def _scans(
@@ -273,18 +255,19 @@ def _scans(
     known: tuple[str, Sequence[str]] | None,
 ) -> dict[File, list[Scan]]:
     """Reads every part of every file; in this process if they are small."""
-    groups = parts_of(source.files, pieces, source.piece_length)
+    groups = reading.parts_of(source.files, pieces, source.piece_length)
     look = partial(tables.scan, form=source.form, known=known)
-    if source.size < SMALL_BYTES:
+    if source.size < files.SMALL_BYTES:
         found = [look(part) for group in groups for part in group]
     else:
 
         def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for number in numbers(batches):
+            for number in reading.numbers(batches):
                 scans = pickle.dumps([look(part) for part in groups[number]])
                 yield pa.record_batch({"number": [number], "scans": [scans]})
 
-        rows = tasks(spark, len(groups)).mapInArrow(work, "number long, scans binary").collect()
+        tasks = reading.tasks(spark, len(groups))
+        rows = tasks.mapInArrow(work, "number long, scans binary").collect()
         by_group = {row.number: pickle.loads(row.scans) for row in rows}
         found = [scan for number in range(len(groups)) for scan in by_group[number]]
     by_uri: dict[str, list[Scan]] = {file.uri: [] for file in source.files}

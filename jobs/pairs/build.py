@@ -24,23 +24,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from gaixie.jobs.corpus.files import (
-    SMALL_BYTES,
-    FoundFiles,
-    check_apart,
-    find_files,
-    find_input,
-    shown,
-)
+from gaixie.jobs.corpus import files, parquet
 from gaixie.jobs.corpus.inspection import inspect_inputs
 from gaixie.jobs.corpus.markers import STARTED, WORK, Markers
-from gaixie.jobs.corpus.parquet import (
-    escape_undecodable,
-    input_entry,
-    read_table,
-    write_table,
-    written_files,
-)
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.reading import line_fault, read_files
 from gaixie.jobs.corpus.runs import now, run_locked
@@ -67,12 +53,12 @@ def build_pairs(
     take_over: take the lock of a process on another host. dry_run: only say what the first rows
     would give the method.
     """
-    check_apart(method.folder, method.paths)
-    found = None if method.lines else find_input(method.table())
+    files.check_apart(method.folder, method.paths)
+    found = None if method.lines else files.find_input(method.table())
     lines = [_lines_entry(path) for path in method.lines.values()]
     size = found.size if found else sum(one.bytes for one in lines)
     uris = [method.folder, *method.paths]
-    with begin_session("gaixie build_pairs", uris, size < SMALL_BYTES) as wait:
+    with begin_session("gaixie build_pairs", uris, size < files.SMALL_BYTES) as wait:
         method.check()
         spark = wait()
     if dry_run:
@@ -93,10 +79,10 @@ def build_pairs(
 
 
 def _lines_entry(path: str) -> RunInput:
-    files, _ = find_files(path)
-    if len(files) != 1:
-        raise UserError(f"{path}: {len(files)} files, expected one with a sentence a line")
-    return input_entry(path, "lines", files)
+    found, _ = files.find_files(path)
+    if len(found) != 1:
+        raise UserError(f"{path}: {len(found)} files, expected one with a sentence a line")
+    return parquet.input_entry(path, "lines", found)
 
 
 def _is_published(output: str, resume: bool) -> bool:
@@ -142,13 +128,13 @@ class PairsBuild:
     def markers(self) -> Markers:
         return Markers(self.work)
 
-    def open(self, found: FoundFiles | None, lines: list[RunInput]) -> None:
+    def open(self, found: files.FoundFiles | None, lines: list[RunInput]) -> None:
         """Opens the input: a table, or, if found is None, files of lines."""
         self.entries = lines
         if found:
             [table] = inspect_inputs(self.spark, [found])
             path, kind = table.settings.path, table.kind
-            self.entries = [input_entry(path, kind, table.files, table.left_out)]
+            self.entries = [parquet.input_entry(path, kind, table.files, table.left_out)]
             self.rows = read_files(self.spark, table, table.files)
             if kind == "jsonl" and table.settings.list_column:  # a list is the text of its JSON
                 text = F.col("paraphrase")
@@ -177,11 +163,11 @@ class PairsBuild:
         def write() -> dict[str, int]:
             self.check_lock()
             with progress(self.spark, name, None):
-                write_table(table, f"{folder}/{name}")
+                parquet.write_table(table, f"{folder}/{name}")
             return counted.get if counted else {}
 
         told = self.markers.once(name, write)
-        return read_table(self.spark, f"{folder}/{name}", schema=table.schema), told
+        return parquet.read_table(self.spark, f"{folder}/{name}", schema=table.schema), told
 
     def try_out(self) -> None:
         """Checks the first rows, and prints what the method would get; writes nothing."""
@@ -231,7 +217,7 @@ class PairsBuild:
         except tables.TableError as error:
             raise UserError(str(error)) from None
         except ValueError:  # also pyarrow's, of columns that differ in length
-            named = ", ".join(map(shown, uris))
+            named = ", ".join(map(files.shown, uris))
             raise UserError(f"{named}: expected files with equally many lines") from None
 
     def _lines_as_table(self) -> DataFrame:
@@ -245,7 +231,7 @@ class PairsBuild:
             return {}
 
         self.markers.once("lines", write)
-        return read_table(self.spark, path)
+        return parquet.read_table(self.spark, path)
 
     @property
     def fit(self) -> DataFrame:
@@ -271,7 +257,7 @@ class PairsBuild:
         self.check_lock()
         with progress(self.spark, "writing pairs", None):
             pairs = pairs.repartition(self._files("made"), "group")
-            write_table(pairs, f"{self.output}/pairs")
+            parquet.write_table(pairs, f"{self.output}/pairs")
         columns = ["source", "paraphrase", "foreign", MALFORMED_LINE, "reason"]
         unfit = self.checked.where("reason IS NOT NULL")
         if method.alone:
@@ -279,11 +265,11 @@ class PairsBuild:
         left = made.where("reason IS NOT NULL AND NOT dropped")
         rows = unfit.unionByName(left, allowMissingColumns=True).select(columns)
         if by_reason(rows):
-            rows = escape_undecodable(rows, columns[:-1])
+            rows = parquet.escape_undecodable(rows, columns[:-1])
             order = "reason", F.xxhash64("source", "foreign")
             self.check_lock()
             rows = rows.repartitionByRange(self._files("checked"), *order)
-            write_table(rows, f"{self.output}/quarantine", ["reason"])
+            parquet.write_table(rows, f"{self.output}/quarantine", ["reason"])
 
     def _files(self, name: str) -> int:
         """Returns the number of files for what is about as large as a table of _work."""
@@ -292,10 +278,10 @@ class PairsBuild:
 
     def publish(self, made: DataFrame) -> None:
         """Counts the written rows, closes the accounts, and writes the manifest."""
-        pairs, method = read_table(self.spark, f"{self.output}/pairs"), self.method
+        pairs, method = parquet.read_table(self.spark, f"{self.output}/pairs"), self.method
         quarantine: Counter[str] = Counter()
         if storage.exists(f"{self.output}/quarantine"):
-            quarantine = by_reason(read_table(self.spark, f"{self.output}/quarantine"))
+            quarantine = by_reason(parquet.read_table(self.spark, f"{self.output}/quarantine"))
         read, used, count = self.items_read, method.used(self, pairs), pairs.count()
         if read != used + quarantine.total():
             raise RuntimeError(
@@ -306,7 +292,7 @@ class PairsBuild:
             left = ", ".join(f"{reason} {n:,}" for reason, n in sorted(quarantine.items()))
             fault = f"made no pair from {read:,} items ({left}); nothing was published"
             raise UserError(f"{method.paths[0]}: {fault}")
-        written = {n: written_files(self.spark, self.output, n) for n in TABLES}
+        written = {n: parquet.written_files(self.spark, self.output, n) for n in TABLES}
         manifest = PairsManifest(
             method=self.name,
             created=now(),
@@ -324,7 +310,7 @@ class PairsBuild:
             dropped=dict(sorted(by_reason(made.where("dropped")).items())),
             figures=self.figures,
             seconds=round(time.monotonic() - self.started, 1),
-            files={name: files for name, files in written.items() if files},
+            files={name: listed for name, listed in written.items() if listed},
         )
         self.check_lock()
         storage.write(f"{self.output}/{MANIFEST}", manifest.to_json())

@@ -26,24 +26,8 @@ from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.reading import read_files
 from gaixie.jobs.corpus.runs import CLEANED, RunLock, read_runs
 from gaixie.jobs.corpus.session import set_shuffle_partitions
-from gaixie.jobs.scoring.report import (
-    REPORT,
-    make_manifest,
-    pick_examples,
-    print_summary,
-    report_page,
-    warnings_of,
-)
+from gaixie.jobs.scoring import report, sorting
 from gaixie.jobs.scoring.settings import Cuts, ScoreSettings
-from gaixie.jobs.scoring.sorting import (
-    Cells,
-    count_cells,
-    cut_stages,
-    find_duplicates,
-    leave_out,
-    write_quarantine,
-    write_scored,
-)
 from gaixie.jobs.scoring.units import Job, score_units, scored_rows, scorer_of
 from gaixie.udfs.command_line import UserError, as_user_error, say
 from gaixie.udfs.reports import number, print_table
@@ -138,7 +122,7 @@ def score_inputs(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
     seconds: dict[str, float] = {}
     step = partial(_timed, seconds)
     job.check_lock()
-    for name in ("scored", "quarantine", REPORT):  # what a killed run left
+    for name in ("scored", "quarantine", report.REPORT):  # what a killed run left
         storage.delete(job.path(name))
 
     with step("score"):
@@ -147,36 +131,37 @@ def score_inputs(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
         rows, cuts = units.read.total(), job.settings.cuts
         set_shuffle_partitions(job.spark, rows // ROWS_PER_PARTITION)
         pairs = units.rows(fit=True)
-        duplicates = find_duplicates(pairs, rows, job.extra_columns.values())
-        duplicate_cells = count_cells(duplicates, cuts) if duplicates else Cells()
-        cells = count_cells(pairs, cuts)
+        duplicates = sorting.find_duplicates(pairs, rows, job.extra_columns.values())
+        duplicate_cells = sorting.count_cells(duplicates, cuts) if duplicates else sorting.Cells()
+        cells = sorting.count_cells(pairs, cuts)
         cells.subtract(duplicate_cells)
-        cut_points = cut_stages(cells, cuts)
+        cut_points = sorting.cut_stages(cells, cuts)
     with step("write"):
         if duplicate_cells and duplicates:
-            pairs = leave_out(pairs, duplicates, duplicate_cells.total())
+            pairs = sorting.leave_out(pairs, duplicates, duplicate_cells.total())
         schemas = {
-            "scored": write_scored(job, units, pairs, cut_points),
-            "quarantine": write_quarantine(job, units),
+            "scored": sorting.write_scored(job, units, pairs, cut_points),
+            "quarantine": sorting.write_quarantine(job, units),
         }
     with step("report"), progress(job.spark, "counting what was written", None):
-        manifest = make_manifest(
+        manifest = report.make_manifest(
             job, units.read, duplicate_cells, cut_points, schemas, earlier_runs
         )
-        examples = pick_examples(job, manifest.stages)
+        examples = report.pick_examples(job, manifest.stages)
     manifest = manifest.model_copy(update={"seconds": seconds})
     fault, total = changed_input(job), manifest.total
     if total.quarantined / max(total.read, 1) > job.settings.max_quarantined:
         fault = f"{total.quarantined:,} of {total.read:,} rows are in quarantine"
-    storage.write(job.path(REPORT), report_page(manifest, job.folder, examples, fault))
+    page = report.report_page(manifest, job.folder, examples, fault)
+    storage.write(job.path(report.REPORT), page)
     if fault:
-        raise UserError(f"{fault}; nothing was published; see {job.path(REPORT)}")
+        raise UserError(f"{fault}; nothing was published; see {job.path(report.REPORT)}")
     job.check_lock()
     Markers(job.path(WORK)).clear()
     job.check_lock()
     storage.write(job.path(MANIFEST), manifest.to_json())  # last: now the run exists for readers
-    print_summary(manifest, job.folder)
-    for warning in warnings_of(manifest.stages, manifest.quarantine):
+    report.print_summary(manifest, job.folder)
+    for warning in report.warnings_of(manifest.stages, manifest.quarantine):
         say(f"warning: {warning}")
 
 

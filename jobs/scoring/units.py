@@ -21,20 +21,11 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from gaixie.jobs.corpus import reading
 from gaixie.jobs.corpus.markers import WORK, Markers
 from gaixie.jobs.corpus.parquet import data_files, read_table, write_table
 from gaixie.jobs.corpus.progress import progress
-from gaixie.jobs.corpus.reading import (
-    INPUT_FILE,
-    NO_ORIGIN,
-    InputFiles,
-    Span,
-    column,
-    errors_name_the_file,
-    file_of_row,
-    line_fault,
-    read_files,
-)
+from gaixie.jobs.corpus.reading import INPUT_FILE, InputFiles, Span
 from gaixie.jobs.corpus.session import cores
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.udfs.command_line import UserError, say
@@ -221,7 +212,7 @@ def _score_unit(
     limit: the maximum of rows.
     """
     read, unfit = Observation(), Observation()
-    rows = read_files(job.spark, unit.input, unit.files, unit.span)
+    rows = reading.read_files(job.spark, unit.input, unit.files, unit.span)
     parts = sum(unit.input.pieces[file.uri] for file in unit.files)
     if unit.span:
         parts = (unit.span[1] - unit.span[0]) // unit.input.piece_length
@@ -230,10 +221,11 @@ def _score_unit(
     few = parts < 2 * cores(job.spark)
     if few and sum(file.size for file in unit.files) > SPREAD_BYTES:
         rows = rows.repartition(4 * cores(job.spark))
-    rows = rows.observe(read, *_counts_by("origin", (*ORIGINS, NO_ORIGIN)))
+    rows = rows.observe(read, *_counts_by("origin", (*ORIGINS, reading.NO_ORIGIN)))
     scored = scored_rows(rows, score).withColumn("row_key", row_key(unit.number))
     scored = scored.observe(unfit, *_counts_by("reason", (*REASONS, MALFORMED)))
-    with errors_name_the_file(unit.files, unit.input.form), progress(job.spark, title, unit.rows):
+    named = reading.errors_name_the_file(unit.files, unit.input.form)
+    with named, progress(job.spark, title, unit.rows):
         write_table(scored, job.path(unit.folder), ["fit"], **QUICKLY)
     return {"rows": +Counter(read.get), "unfit": +Counter(unfit.get)}
 
@@ -261,7 +253,8 @@ def scored_rows(rows: DataFrame, score: Callable[..., Column]) -> DataFrame:
     known = ("source", "paraphrase", "origin", INPUT_FILE)
     extra = [name for name in rows.columns if name not in known]
     scored = rows.withColumn("_scored", score("source", "paraphrase", "origin"))
-    reason = F.coalesce(line_fault(), F.col("_scored.reason"))
+    reason = F.coalesce(reading.line_fault(), F.col("_scored.reason"))
+    file = F.when(reason.isNotNull(), reading.file_of_row())  # nobody asks for the others'
     return scored.select(
         reason.isNull().alias("fit"),
         reason.alias("reason"),
@@ -270,8 +263,8 @@ def scored_rows(rows: DataFrame, score: Callable[..., Column]) -> DataFrame:
         "paraphrase",
         *[F.col(f"_scored.{name}") for name in (*FEATURES, *OUTPUTS)],
         "origin",
-        F.when(reason.isNotNull(), file_of_row()).alias(INPUT_FILE),  # nobody asks for the others'
-        *[column(name) for name in extra],
+        file.alias(INPUT_FILE),
+        *[reading.column(name) for name in extra],
     )
 
 

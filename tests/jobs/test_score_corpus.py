@@ -200,7 +200,7 @@ def test_published_last(score, tmp_path, grow, monkeypatch):
         pq.write_table(table, tmp_path / "in" / f"{k}.parquet")
     given = ("--input", tmp_path / "in", "--origin", "llm", "--unit-mb", "0.001")
     with monkeypatch.context() as patch:
-        patch.setattr(steps, "report_page", die)
+        patch.setattr(steps.report, "report_page", die)
         killed = score(tmp_path / "out", *given)
     assert killed.code == 130
     assert not (killed.folder / "manifest.json").exists()

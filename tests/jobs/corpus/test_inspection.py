@@ -101,7 +101,7 @@ def test_spans_of_a_file_hold_each_row_once(spark, tmp_path, monkeypatch, name):
 
 def test_records_of_a_large_file_are_read_once(spark, tmp_path, monkeypatch):
     """Many tasks that share a file must read each record once, whether or not some span lines."""
-    monkeypatch.setattr(inspection, "SMALL_BYTES", 0)
+    monkeypatch.setattr(inspection.files, "SMALL_BYTES", 0)
     monkeypatch.setattr(reading, "PART_BYTES", 3_000)
     monkeypatch.setattr(reading, "OPEN_BYTES", 0)
     texts = [f"{A}{k}" for k in range(120)]

@@ -23,16 +23,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from xxhash import xxh3_64_intdigest
 
-from gaixie.jobs.pairs.method import (
-    ALONE,
-    MADE,
-    MADE_ARROW,
-    OVER_LIMIT,
-    REPEATED,
-    Candidate,
-    Method,
-    PairsInput,
-)
+from gaixie.jobs.pairs import method
+from gaixie.jobs.pairs.method import MADE_ARROW, Candidate, Method, PairsInput
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.splitmix import GOLDEN, mix
 
@@ -79,7 +71,7 @@ class Versions(Method):
 
         rows = fit.select("group", "foreign", "source").repartition("group")
         ordered = rows.sortWithinPartitions("group", F.xxhash64("source"))
-        return ordered.mapInArrow(work, MADE)
+        return ordered.mapInArrow(work, method.MADE)
 
     def used(self, build: PairsBuild, pairs: DataFrame) -> int:
         return pairs.selectExpr("group", "explode(array(source, paraphrase))").distinct().count()
@@ -96,10 +88,9 @@ class Versions(Method):
                 held = row["source"] in texts or len(texts) < MEMBERS
                 (texts if held else over)[row["source"]] += 1
                 foreign = min(foreign or row["foreign"], row["foreign"])
-            left = [
-                Candidate(REPEATED, text, None) for text in (texts - Counter([*texts])).elements()
-            ]
-            left += [Candidate(OVER_LIMIT, text, None) for text in over.elements()]
+            repeats = (texts - Counter([*texts])).elements()
+            left = [Candidate(method.REPEATED, text, None) for text in repeats]
+            left += [Candidate(method.OVER_LIMIT, text, None) for text in over.elements()]
             for reason, source, paraphrase, _ in (*left, *self.pairs_of([*texts])):
                 values = reason, source, paraphrase, foreign, group, None, False
                 yield dict(zip(MADE_ARROW.names, values, strict=True))
@@ -110,7 +101,7 @@ class Versions(Method):
         for text in sorted(versions):
             normalised = normalise(text)
             if normalised in distinct:
-                yield Candidate(REPEATED, text, None)
+                yield Candidate(method.REPEATED, text, None)
             distinct.setdefault(normalised, text)
         texts = list(distinct.values())
         hashes = [xxh3_64_intdigest(text.encode(), self.seed) for text in distinct]
@@ -118,8 +109,9 @@ class Versions(Method):
         for first, second in choose(np.array(hashes, np.uint64), self.max_pairs):
             used[first] = used[second] = True
             yield Candidate(None, texts[first], texts[second])
+        reason = method.OVER_LIMIT if len(texts) > 1 else method.ALONE
         for unused in np.flatnonzero(~used):
-            yield Candidate(OVER_LIMIT if len(texts) > 1 else ALONE, texts[unused], None)
+            yield Candidate(reason, texts[unused], None)
 
 
 def choose(codes: np.ndarray, max_pairs: int | None) -> Iterator[tuple[int, int]]:

@@ -14,7 +14,7 @@ COMPLETE = "COMPLETE"
 LOGS = ("history.jsonl", "log.jsonl", "settings.yaml")
 
 
-def checkpoints(folder: Path) -> list[Path]:
+def whole_in(folder: Path) -> list[Path]:
     """Returns the whole checkpoints of a stage, oldest first."""
     found = [path.parent for path in folder.glob(f"checkpoint-*/{COMPLETE}")]
     return sorted(found, key=lambda path: int(path.name.rpartition("-")[2]))
@@ -33,7 +33,7 @@ def send_checkpoints(folder: Path, mirror: str) -> None:
     """
     there = storage.join(mirror, folder.name)
     try:
-        wanted = checkpoints(folder)
+        wanted = whole_in(folder)
         for path in wanted:
             if not storage.exists(storage.join(there, path.name, COMPLETE)):
                 send_folder(path, storage.join(there, path.name))

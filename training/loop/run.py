@@ -18,14 +18,8 @@ from rich.console import Console
 from transformers import TrainerState
 from transformers.utils.logging import disable_progress_bar
 
+from gaixie.training.loop import checkpoints
 from gaixie.training.loop.callbacks import StageControl, decision_on
-from gaixie.training.loop.checkpoints import (
-    COMPLETE,
-    checkpoints,
-    fetch_newer,
-    keep_only,
-    send_model,
-)
 from gaixie.training.loop.controller import END_STAGE
 from gaixie.training.loop.model_card import write_plain_card
 from gaixie.training.loop.pairs import Corpus, pair_file, stage_pairs, write_pairs
@@ -108,7 +102,7 @@ class Run:
     def _start(self) -> None:
         """Fetches from the mirror, checks settings, and writes the stages' pairs."""
         if self.settings.mirror:
-            fetch_newer(self.settings.mirror, self.output)
+            checkpoints.fetch_newer(self.settings.mirror, self.output)
         path = self.output / "settings.yaml"
         identity = self.settings.identity() | {
             "corpus": self.corpus.digest,
@@ -123,7 +117,8 @@ class Run:
                 )
         for stage in self.numbers:
             folder = self.output / f"stage-{stage}"
-            keep_only(folder, checkpoints(folder))  # a killed run leaves some half written
+            whole = checkpoints.whole_in(folder)  # a killed run leaves some half written
+            checkpoints.keep_only(folder, whole)
             for split, table in self._pairs(stage).items():
                 write_pairs(table, pair_file(self.output, stage, split))
         values = {"identity": identity, "settings": self.settings.model_dump(mode="json")}
@@ -141,7 +136,7 @@ class Run:
         if start is not None:
             model = build_model(settings, self.tokenizer, start)
         trainer = StageTrainer(settings, stage, args, model, self.tokenizer, self.metric)
-        saved = checkpoints(folder)
+        saved = checkpoints.whole_in(folder)
         state = _state(saved[-1]) if saved else TrainerState()
         if not self._is_over(trainer, state):
             console = Console(stderr=True, quiet=not self.main, soft_wrap=True)
@@ -173,18 +168,18 @@ class Run:
 
     def _keep_best(self, folder: Path) -> None:
         """Leaves of a finished stage only the weights that the next one starts from."""
-        newest = checkpoints(folder)[-1]
+        newest = checkpoints.whole_in(folder)[-1]
         best, model = _state(newest).best_global_step, folder / "model"
         (folder / f"checkpoint-{best}" if best else newest).rename(model)
         for path in model.iterdir():
             is_model = path.suffix in (".json", ".safetensors") and path.name != STATE
             if path.is_dir():
                 shutil.rmtree(path)
-            elif not is_model and path.name != COMPLETE:
+            elif not is_model and path.name != checkpoints.COMPLETE:
                 path.unlink()
-        keep_only(folder, [])
+        checkpoints.keep_only(folder, [])
         if mirror := self.settings.mirror:
-            send_model(model, self.output, mirror)
+            checkpoints.send_model(model, self.output, mirror)
 
     def _finish(self, last: Path) -> None:
         """Writes OUTPUT/model, whole or not at all."""
@@ -194,14 +189,14 @@ class Run:
             return
         shutil.rmtree(part, ignore_errors=True)
         if self.settings.model.lora is None:
-            shutil.copytree(last, part, ignore=shutil.ignore_patterns(COMPLETE))
+            shutil.copytree(last, part, ignore=shutil.ignore_patterns(checkpoints.COMPLETE))
         else:
             merge_lora(self.settings, last).save_pretrained(part)
         self.tokenizer.save_pretrained(part)
         write_plain_card(part, self.settings)
         part.rename(target)
         if mirror := self.settings.mirror:
-            send_model(target, self.output, mirror)
+            checkpoints.send_model(target, self.output, mirror)
         print(f"finished: {target}")
 
 

@@ -24,18 +24,14 @@ import pyarrow as pa
 from pydantic.dataclasses import dataclass
 
 from gaixie.udfs.meaning.pair_encoder import batches
-from gaixie.udfs.metrics.encoder import (
-    DEFAULT_MODEL,
-    Encoder,
-    TokenEmbeddings,
-    distinct,
-    load_encoder,
-)
+from gaixie.udfs.metrics.encoder import DEFAULT_MODEL, distinct, load_encoder
 from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, complete
 from gaixie.udfs.networks import model_signature
 
 if TYPE_CHECKING:
     import torch
+
+    from gaixie.udfs.metrics.encoder import Encoder, TokenEmbeddings
 
     Side = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
     """Vectors, weights and mask of texts, padded."""

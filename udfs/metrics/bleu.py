@@ -44,13 +44,8 @@ import numpy as np
 from pydantic import Field, PositiveInt
 from pydantic.dataclasses import dataclass
 
-from gaixie.udfs.metrics.grams import (
-    Overlap,
-    Tokenizer,
-    overlap,
-    tokenize_columns,
-    tokenizer_version,
-)
+from gaixie.udfs.metrics import grams
+from gaixie.udfs.metrics.grams import Overlap, Tokenizer
 from gaixie.udfs.metrics.metric import Metric, Pairs, ReferenceMetric, free
 
 
@@ -75,7 +70,8 @@ class BLEU(ReferenceMetric):
         """Counts the n-grams that each paraphrase shares with its references."""
         self.check(pairs)
         columns = (pairs.paraphrase, *pairs.references)
-        return overlap(tokenize_columns(columns, self.tokenize, self.segmenter), self.order)
+        tokens = grams.tokenize_columns(columns, self.tokenize, self.segmenter)
+        return grams.overlap(tokens, self.order)
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         counts = self.counts(pairs)
@@ -112,7 +108,7 @@ class BLEU(ReferenceMetric):
         return found.score if rows else float("nan")
 
     def settings(self) -> Sequence[tuple[str, object]]:
-        cut = tokenizer_version(self.tokenize, self.segmenter)
+        cut = grams.tokenizer_version(self.tokenize, self.segmenter)
         how = ("case", "mixed"), ("eff", "sentences"), ("tok", cut), ("order", self.order)
         return *how, ("smooth", "exp"), ("sacrebleu", version("sacrebleu"))
 

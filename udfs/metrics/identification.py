@@ -20,15 +20,9 @@ from typing import Any
 import numpy as np
 from pydantic.dataclasses import dataclass
 
+from gaixie.udfs import networks
 from gaixie.udfs.meaning.pair_encoder import batches
 from gaixie.udfs.metrics.metric import Metric
-from gaixie.udfs.networks import (
-    choose_device,
-    load_network,
-    load_tokenizer,
-    loading,
-    model_signature,
-)
 
 POSITIVE = ("paraphrase", "entailment")
 BATCH_TOKENS = 2_048
@@ -116,11 +110,11 @@ def load_identifier(model: str, max_tokens: int = 128) -> Identifier | Ensemble:
 def _load(model: str, max_tokens: int) -> Identifier:
     import transformers
 
-    with loading(model, HOW_TO_MAKE):
+    with networks.loading(model, HOW_TO_MAKE):
         config = transformers.AutoConfig.from_pretrained(model, local_files_only=True)
         kind = transformers.AutoModelForSequenceClassification
-        network = load_network(kind, model, config).to(choose_device("auto"))
-        return Identifier(network, load_tokenizer(model), max_tokens)
+        network = networks.load_network(kind, model, config).to(networks.choose_device("auto"))
+        return Identifier(network, networks.load_tokenizer(model), max_tokens)
 
 
 @dataclass(frozen=True)
@@ -145,6 +139,7 @@ class Identification(Metric):
         return found
 
     def settings(self) -> Sequence[tuple[str, object]]:
-        members = [("member", model_signature(str(path))) for path in member_folders(self.model)]
+        folders = map(str, member_folders(self.model))
+        members = [("member", networks.model_signature(folder)) for folder in folders]
         how = ("orders", 1 + self.both), ("tokens", self.max_tokens)
-        return ("model", model_signature(self.model)), *members, *how
+        return ("model", networks.model_signature(self.model)), *members, *how

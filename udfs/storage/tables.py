@@ -22,19 +22,8 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.records import (
-    MARK,
-    UNDECODABLE,
-    Delimited,
-    Record,
-    is_wide,
-    json_records,
-    lines_of,
-    marked_encoding,
-    plain_lines,
-    sheet_records,
-)
+from gaixie.udfs.storage import records, storage
+from gaixie.udfs.storage.records import MARK, UNDECODABLE, Delimited, Record
 
 KINDS = {
     "parquet": (".parquet",),
@@ -184,20 +173,20 @@ class TextTable:
         """Yields the records that begin between two places in bytes."""
         form = self.form
         if form.kind == "xlsx":
-            rows = sheet_records(self._file)
+            rows = records.sheet_records(self._file)
             if not self.names:
                 _, header, _ = next(rows, (0, [], ""))
                 self._name([name.strip() for name in header])
             yield from rows
             return
         if start and not form.names and form.kind in ("csv", "tsv"):
-            first = lines_of(_buffered(self._head), str(form.encoding))
+            first = records.lines_of(_buffered(self._head), str(form.encoding))
             self._name(Delimited(self._unmarked(first), *self._signs).header())
-        lines = self._unmarked(lines_of(self._file, str(form.encoding), start, end))
+        lines = self._unmarked(records.lines_of(self._file, str(form.encoding), start, end))
         if form.kind == "jsonl":
-            yield from json_records(lines, self._texts)
+            yield from records.json_records(lines, self._texts)
         elif form.kind == "txt":
-            yield from plain_lines(lines)
+            yield from records.plain_lines(lines)
         else:
             table = Delimited(lines, *self._signs)
             if not (start or form.names):
@@ -260,11 +249,11 @@ def _resolved(form: Form, head: bytes) -> Form:
     """Returns the form with encoding, delimiter and quote, which the first bytes decide."""
     encoding = (form.encoding or "utf-8").lower()
     if encoding in ("utf-8", "utf8", "utf-8-sig"):
-        encoding = marked_encoding(head) or "utf-8"
+        encoding = records.marked_encoding(head) or "utf-8"
     quote = ('"' if form.kind == "csv" else "") if form.quote is None else form.quote
     delimiter = form.delimiter or ("\t" if form.kind == "tsv" else ",")
     if form.kind == "csv" and not (form.delimiter or form.names):
-        first = next(iter(lines_of(_buffered(head), encoding)), "")
+        first = next(iter(records.lines_of(_buffered(head), encoding)), "")
         delimiter = max(",\t;", key=first.count)
     return replace(form, encoding=encoding, quote=quote, delimiter=delimiter)
 
@@ -278,7 +267,7 @@ def is_divisible(form: Form, uri: str) -> bool:
     return not (
         form.kind in ("xlsx", "parquet")
         or uri.lower().endswith((*COMPRESSED,))
-        or is_wide(form.encoding or "utf-8")
+        or records.is_wide(form.encoding or "utf-8")
     )
 
 

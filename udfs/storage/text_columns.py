@@ -12,21 +12,11 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gaixie.udfs.storage import storage
+from gaixie.udfs.storage import storage, tables
 from gaixie.udfs.storage.records import UNDECODABLE
-from gaixie.udfs.storage.tables import (
-    BATCH,
-    KINDS,
-    STANDARD,
-    Form,
-    TableError,
-    TextTable,
-    check_columns,
-    kind_of,
-    opened,
-)
+from gaixie.udfs.storage.tables import Form, TableError
 
-READ = tuple(ending for endings in KINDS.values() for ending in endings)
+READ = tuple(ending for endings in tables.KINDS.values() for ending in endings)
 WRITTEN = (".tsv", ".jsonl", ".parquet")
 
 MARKED = re.compile(f"{UNDECODABLE}<[0-9a-f]{{2}}>")
@@ -49,7 +39,7 @@ def read_columns(
     Form. Raises TableError or OSError, in one line that names file, column and line, for a missing
     column, a column that is not text, or a malformed record.
     """
-    kind = kind_of(standard if is_standard(name) else name)
+    kind = tables.kind_of(standard if is_standard(name) else name)
     if kind is None:
         raise TableError(f"{name}: expected a file of {', '.join(READ)}")
     return _rows(name, columns, Form(kind, encoding), errors)
@@ -62,11 +52,11 @@ def read_lines(name: str, errors: str = "replace", encoding: str | None = None) 
 
 def _rows(name: str, columns: Sequence[str], form: Form, errors: str) -> Iterator[Row]:
     shown = "standard input" if is_standard(name) else name
-    with opened(STANDARD if is_standard(name) else name) as file:
+    with tables.opened(tables.STANDARD if is_standard(name) else name) as file:
         if form.kind == "parquet":
             yield from _parquet_rows(file, name, columns)
             return
-        table = TextTable(file, shown, form, columns)
+        table = tables.TextTable(file, shown, form, columns)
         for number, row, _ in table.rows(columns, needed=form.kind != "txt"):
             if row is None:
                 what = "expected a JSON object of texts" if form.kind == "jsonl" else "malformed"
@@ -79,13 +69,13 @@ def _rows(name: str, columns: Sequence[str], form: Form, errors: str) -> Iterato
 
 def _parquet_rows(file: Any, name: str, columns: Sequence[str]) -> Iterator[Row]:
     table = pq.ParquetFile(file)
-    check_columns(name, columns, table.schema_arrow.names)
+    tables.check_columns(name, columns, table.schema_arrow.names)
     for column in columns:
         kind = table.schema_arrow.field(column).type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
             raise TableError(f"{name}: column '{column}' is of {kind}, expected string")
-    for batch in table.iter_batches(BATCH, columns=list(columns)):
+    for batch in table.iter_batches(tables.BATCH, columns=list(columns)):
         yield from zip(*(batch.column(column).to_pylist() for column in columns), strict=True)
 
 
@@ -96,7 +86,7 @@ def count_rows(name: str, columns: Sequence[str]) -> int:
 
 def is_standard(name: str) -> bool:
     """Tells whether a name means standard input or output."""
-    return name in (STANDARD, "/dev/stdin", "/dev/stdout")
+    return name in (tables.STANDARD, "/dev/stdin", "/dev/stdout")
 
 
 def check_extension(name: str, expected: Sequence[str]) -> None:

@@ -47,7 +47,8 @@ class Bands(NamedTuple):
 
 
 def neighbours(sentences: DataFrame, count: int, bands: Bands, most: int, keyed: bool) -> DataFrame:
-    """Returns distinct columns (a, b): pairs of nodes that share a bucket, a before b in priority.
+    """Returns distinct columns (a, b): pairs of nodes that share a bucket, a before b in priority;
+    and the texts of both, text_a and text_b.
 
     At least one node of a pair is new. sentences: node (bigint), new (boolean), text, keys
     (array<bigint>) if keyed. count: approximate number of sentences, or of keys in total if keyed.
@@ -71,7 +72,11 @@ def neighbours(sentences: DataFrame, count: int, bands: Bands, most: int, keyed:
 
     packed = sentences.mapInArrow(pack, "partition int, entries binary")
     packed = packed.repartitionById(partitions, "partition")
-    return packed.mapInArrow(meet, "a bigint, b bigint").where("a != b").distinct()
+    pairs = packed.mapInArrow(meet, "a bigint, b bigint").where("a != b").distinct()
+    for side in ("a", "b"):
+        texts = sentences.select(F.col("node").alias(side), F.col("text").alias(f"text_{side}"))
+        pairs = pairs.join(texts, side)
+    return pairs
 
 
 def pack_entries(
@@ -184,18 +189,10 @@ class Identifier:
         return model.signature(segmenter)
 
 
-def with_texts(pairs: DataFrame, sentences: DataFrame) -> DataFrame:
-    """Adds the texts of both sentences to pairs (a, b), as text_a and text_b."""
-    for side in ("a", "b"):
-        texts = sentences.select(F.col("node").alias(side), F.col("text").alias(f"text_{side}"))
-        pairs = pairs.join(texts, side)
-    return pairs
-
-
 def near_duplicates(pairs: DataFrame, least: float) -> DataFrame:
     """Returns column node: the distinct sentences that overlap too much with an earlier one.
 
-    pairs: see with_texts. The earlier one may itself be left out: the first of a chain stays.
+    pairs: of neighbours. The earlier one may itself be left out: the first of a chain stays.
     """
 
     def later(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -209,7 +206,7 @@ def near_duplicates(pairs: DataFrame, least: float) -> DataFrame:
 def identified(pairs: DataFrame, identifier: Identifier, least: float, copies: float) -> DataFrame:
     """Returns columns EDGES: those candidate pairs that say the same.
 
-    pairs: see with_texts. Candidates overlap by least or more, but by less than copies. The
+    pairs: of neighbours. Candidates overlap by least or more, but by less than copies. The
     sentence with the smaller number is the source, since the score may depend on the order.
     """
 

@@ -36,14 +36,8 @@ from scipy.sparse.csgraph import connected_components
 from gaixie.jobs.corpus.input import Origin, Uri
 from gaixie.jobs.corpus.parquet import read_table
 from gaixie.jobs.corpus.session import set_shuffle_partitions
-from gaixie.jobs.pairs.clusters.candidates import (
-    Bands,
-    Identifier,
-    identified,
-    near_duplicates,
-    neighbours,
-    with_texts,
-)
+from gaixie.jobs.pairs.clusters import candidates
+from gaixie.jobs.pairs.clusters.candidates import Bands, Identifier
 from gaixie.jobs.pairs.clusters.linking import LINKED, MEMBER, Linking
 from gaixie.jobs.pairs.method import ALONE, MADE, REPEATED, FromSentences, PairsInput
 from gaixie.udfs.command_line import UserError
@@ -141,8 +135,9 @@ class Clusters(FromSentences):
         count = build.figures["sentences"]
         set_shuffle_partitions(build.spark, ceil(count / SENTENCES))
         bands = Bands(*NEAR_BANDS, self.seed)
-        met = with_texts(neighbours(sentences, count, bands, NEIGHBOURS, False), sentences)
-        duplicates = self._keep(build, "duplicates", near_duplicates(met, self.near_duplicate))
+        met = candidates.neighbours(sentences, count, bands, NEIGHBOURS, False)
+        near = candidates.near_duplicates(met, self.near_duplicate)
+        duplicates = self._keep(build, "duplicates", near)
         kept = sentences.join(duplicates, "node", "left_anti")
         linked = self._linked(build, kept, self._edges(build, kept))
         joined = linked.where(F.col("reason") == MEMBER)
@@ -204,8 +199,8 @@ class Clusters(FromSentences):
         if keyed:
             count = kept.agg(F.sum(F.size("keys"))).collect()[0][0] or 0
         bands = Bands(*(BANDS_WITH_KEYS if keyed else BANDS), self.seed + 1)
-        met = with_texts(neighbours(kept, count, bands, NEIGHBOURS, keyed), kept)
-        found = identified(met, self.identifier, self.overlap, self.near_duplicate)
+        met = candidates.neighbours(kept, count, bands, NEIGHBOURS, keyed)
+        found = candidates.identified(met, self.identifier, self.overlap, self.near_duplicate)
         return self._keep(build, "edges", found)
 
     def _linked(self, build: PairsBuild, kept: DataFrame, edges: DataFrame) -> DataFrame:

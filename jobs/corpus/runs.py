@@ -27,13 +27,7 @@ from typing import Any
 from gaixie.jobs.corpus.files import local_path
 from gaixie.udfs.command_line import UserError, as_user_error, say
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import (
-    MANIFEST,
-    ManifestError,
-    RunManifest,
-    check_run_id,
-    read_run,
-)
+from gaixie.udfs.storage.manifest import MANIFEST, RUN_ID, ManifestError, RunManifest, read_run
 
 LOCK = "_lock"
 
@@ -69,15 +63,9 @@ def read_runs(root: str, cleaned: bool = False) -> list[RunManifest]:
         return None
 
     with as_user_error(OSError, ManifestError), ThreadPoolExecutor(16) as pool:
-        names = [name for name in storage.children(runs) if _is_run_id(name)]
+        names = filter(RUN_ID.fullmatch, storage.children(runs))
         found = [manifest for manifest in pool.map(read, names) if manifest]
     return sorted(found, key=lambda manifest: (manifest.created, manifest.run_id))
-
-
-def _is_run_id(name: str) -> bool:
-    with suppress(ValueError):
-        return bool(check_run_id(name))
-    return False
 
 
 class RunLock:

@@ -6,14 +6,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from gaixie.jobs.corpus.input import Csv, Input, Origin, Uri
 from gaixie.udfs.command_line import as_user_error
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS, TIER_NAMES
 from gaixie.udfs.spscore.stages import DEFAULT_MIN_MEANING, DEFAULT_QUANTILES, ORIGINS
 from gaixie.udfs.storage import settings
-from gaixie.udfs.storage.manifest import check_run_id
+from gaixie.udfs.storage.manifest import RunId
 from gaixie.udfs.storage.settings import Strict
 
 CONFIG = Path(__file__).parents[2] / "conf/score.yaml"
@@ -51,7 +51,7 @@ class ScoreSettings(Strict):
     inputs: list[Input] = Field(default_factory=list)
     output: Uri | None = None
     """root of the tables: a folder or a URI"""
-    run_id: Annotated[str, AfterValidator(check_run_id)] | None = None
+    run_id: RunId | None = None
     """by default the start time in UTC"""
     new_only: bool = False
     """skip files that published runs of this output and signature have scored"""

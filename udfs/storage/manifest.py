@@ -30,10 +30,12 @@ class ManifestError(ValueError):
 
 # Names that are joined to folders: none may lead out of its folder.
 
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
 
 def check_run_id(run_id: str) -> str:
     """Returns the id. Raises ValueError if it could name anything but a folder below runs/."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", run_id):
+    if not RUN_ID.fullmatch(run_id):
         raise ValueError(f"{run_id}: expected letters, digits and . _ -, first a letter or digit")
     return run_id
 

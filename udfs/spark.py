@@ -102,9 +102,7 @@ def worker_segmenter(spec: str) -> Segmenter:
     return load_segmenter(spec)
 
 
-@cache
-def _default_model() -> SPScore:
-    return SPScore.load()
+_default_model = cache(SPScore.load)
 
 
 @pandas_udf(StructType(FEATURE_FIELDS))
@@ -180,9 +178,8 @@ def stage(
         found = F.when(origin == name, reduce(Column.__add__, reached)).otherwise(found)
     if meaning is None:
         return found
-    return F.when(held_back(origin, meaning, min_meaning), F.least(found, F.lit(1))).otherwise(
-        found
-    )
+    held = held_back(origin, meaning, min_meaning)
+    return F.when(held, F.least(found, F.lit(1))).otherwise(found)
 
 
 def held_back(
@@ -278,9 +275,6 @@ def register(spark: SparkSession) -> None:
     From then on the workers of a local session run this Python, unless PYSPARK_PYTHON names one.
     """
     use_this_python()
-    for name, function in (
-        ("features", features),
-        ("judgements", judgements),
-        ("spscore", spscore),
-    ):
+    functions = {"features": features, "judgements": judgements, "spscore": spscore}
+    for name, function in functions.items():
         spark.udf.register(name, function)

@@ -342,10 +342,8 @@ def recognised(settings: Input, names: list[str], path: str) -> Input:
             raise UserError(f"{path}: no column '{wanted}', it has: {there}{hint}")
     lower = [name.lower() for name in names]
     if settings.license and LICENSE in lower:
-        fault = (
-            f"but the settings say {settings.license!r} for all its pairs; remove one of the two"
-        )
-        raise UserError(f"{path}: has a column '{LICENSE}', {fault}")
+        both = f"column '{LICENSE}', but the settings say {settings.license!r} for all its pairs"
+        raise UserError(f"{path}: has a {both}; remove one of the two")
     if twice := [name for name in names if lower.count(name.lower()) > 1]:
         raise UserError(f"{path}: columns '{twice[0]}' and '{twice[1]}' have one name: rename one")
     return settings

@@ -99,6 +99,4 @@ def perplexities(texts: Sequence[str]) -> np.ndarray:
     return np.exp(-np.array(means, float))
 
 
-@cache
-def _language_model() -> LanguageModel:
-    return LanguageModel.load()
+_language_model = cache(LanguageModel.load)

@@ -82,9 +82,8 @@ class Encoder:
             order = np.concatenate([np.arange(offsets[row], offsets[row + 1]) for row in rows])
             unit = torch.nn.functional.normalize(hidden[mask], dim=-1)
             vectors[torch.from_numpy(order).to(self.device)] = unit
-        return TokenEmbeddings(
-            vectors, offsets, np.array([i for row in ids for i in row], np.int64)
-        )
+        numbers = np.array([number for row in ids for number in row], np.int64)
+        return TokenEmbeddings(vectors, offsets, numbers)
 
     def sentence_vectors(self, texts: Sequence[str]) -> np.ndarray:
         """Returns the mean of each text's token embeddings, at length 1: (texts, width) float32."""

@@ -23,6 +23,7 @@ source scores 1 / √k.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -126,11 +127,8 @@ def load_vectors(path: str | Path) -> WordVectors:
 
 def vectors_digest(path: str | Path) -> str:
     """Returns 12 hexadecimal digits of a file's XXH3, for a signature."""
-    hashed = xxhash.xxh3_128()
     with _file(path).open("rb") as file:
-        while block := file.read(1 << 20):
-            hashed.update(block)
-    return hashed.hexdigest()[:12]
+        return hashlib.file_digest(file, xxhash.xxh3_128).hexdigest()[:12]
 
 
 def _file(path: str | Path) -> Path:

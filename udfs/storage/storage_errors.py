@@ -11,6 +11,8 @@ from contextlib import contextmanager
 
 CREDENTIALS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the profile or role in use"
 
+IS_THERE = "is already there"
+
 TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "412")
 UNKNOWN = (
     *("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"),
@@ -21,7 +23,7 @@ DENIED = ("AccessDenied", "AllAccessDisabled", "Forbidden", "403")
 ANSWERS: dict[tuple[str, ...], tuple[type[OSError], str]] = {
     ("NoSuchBucket",): (FileNotFoundError, "no such bucket; create it, or fix the name"),
     ("NoSuchKey", "NotFound", "404"): (FileNotFoundError, "no such object"),
-    TAKEN: (FileExistsError, "is already there"),
+    TAKEN: (FileExistsError, IS_THERE),
     UNKNOWN: (PermissionError, f"the store does not accept the credentials; check {CREDENTIALS}"),
     DENIED: (PermissionError, "access denied; check the credentials, and what they may do there"),
 }
@@ -42,10 +44,7 @@ def explained(uri: str, local: bool = True) -> Iterator[None]:
         if package in ("botocore", "aiobotocore", "aiohttp", "urllib3"):
             raise _store_error(uri, cause) from None
         if local and isinstance(error, OSError) and not str(error).startswith(f"{uri}: "):
-            words = {
-                FileNotFoundError: "no such file or folder",
-                FileExistsError: "is already there",
-            }
+            words = {FileNotFoundError: "no such file or folder", FileExistsError: IS_THERE}
             said = words.get(type(error)) or error.strerror or str(error)
             raise type(error)(f"{uri}: {said.splitlines()[0]}") from None
         raise

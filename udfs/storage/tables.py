@@ -348,7 +348,7 @@ def scan(part: Part, form: Form, known: tuple[str, Sequence[str]] | None = None)
             for number, cells, text in table.records(part.start, part.end):
                 found.rows += 1
                 texts: Iterable[str | None] = [text]
-                if isinstance(cells, dict):
+                if by_name := isinstance(cells, dict):
                     names |= dict.fromkeys(cells)
                     texts = cells.values()
                 elif cells is not None:
@@ -361,11 +361,7 @@ def scan(part: Part, form: Form, known: tuple[str, Sequence[str]] | None = None)
                     found.good += not bad
                 found.objects += cells is not None
                 if known and cells is not None and found.unknown is None:
-                    row = (
-                        cells
-                        if isinstance(cells, dict)
-                        else dict(zip(table.names, cells, strict=True))
-                    )
+                    row = cells if by_name else dict(zip(table.names, cells, strict=True))
                     if (value := row.get(known[0]) or None) not in known[1]:
                         line = "" if part.start else f"line {number:,}: "
                         held = f"the unknown value {value!r}" if value else "no value"

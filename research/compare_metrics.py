@@ -32,7 +32,16 @@ TEMPLATE = Path(__file__).parent / "comparison/comparison.md.j2"
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the script and returns its exit code."""
-    return run_command("compare_metrics", partial(run, _arguments(argv)))
+    parser = make_parser("compare_metrics.py", __doc__)
+    add = parser.add_argument
+    add("--config", type=Path, default=SETTINGS, metavar="YAML")
+    add("--data", type=Path, required=True, metavar="FOLDER", help="of the sets")
+    add("--output", type=Path, required=True, metavar="FOLDER")
+    add("--sets", metavar="NAMES", help="only these, separated by commas")
+    add("--metrics", metavar="NAMES", help="instead of those of the settings")
+    add("--encoder", metavar="MODEL", help="of the embedding metrics")
+    add("--limit", type=int, metavar="N", help="rows of a set; 0 for all")
+    return run_command("compare_metrics", partial(run, parser.parse_args(argv)))
 
 
 def run(args: argparse.Namespace) -> None:
@@ -84,19 +93,6 @@ def _config(args: argparse.Namespace) -> Config:
                 raise ValueError(f"--sets {name}: {args.config} has {', '.join(known)}")
         changes["data_sets"] = [known[name] for name in args.sets.split(",")]
     return config.model_copy(update=changes)
-
-
-def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = make_parser("compare_metrics.py", __doc__)
-    add = parser.add_argument
-    add("--config", type=Path, default=SETTINGS, metavar="YAML")
-    add("--data", type=Path, required=True, metavar="FOLDER", help="of the sets")
-    add("--output", type=Path, required=True, metavar="FOLDER")
-    add("--sets", metavar="NAMES", help="only these, separated by commas")
-    add("--metrics", metavar="NAMES", help="instead of those of the settings")
-    add("--encoder", metavar="MODEL", help="of the embedding metrics")
-    add("--limit", type=int, metavar="N", help="rows of a set; 0 for all")
-    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":

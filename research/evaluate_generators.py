@@ -38,7 +38,7 @@ from sklearn.neighbors import NearestNeighbors
 from torch import nn
 
 from gaixie.research.comparison.compare import draw, statistic_of
-from gaixie.research.ratings.tables import numbers_of, read_table
+from gaixie.research.ratings.tables import LABEL, numbers_of, read_table
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.metrics import Metric, Pairs, load_metric
 from gaixie.udfs.metrics.bootstrap import Resamples, estimate_of, mean_of
@@ -65,7 +65,15 @@ Part = tuple[np.ndarray, np.ndarray]
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the job and returns its exit code."""
-    return run_command("evaluate_generators", partial(evaluate, _arguments(argv)))
+    parser = make_parser("evaluate_generators.py", __doc__)
+    add = parser.add_argument
+    add("--reviews", required=True, metavar="FILE", help="a table of labelled reviews")
+    add("--vectors", required=True, metavar="PATH", help="word vectors: a file or a folder")
+    add("--output", type=Path, required=True, metavar="FOLDER")
+    add("--limit", type=int, default=0, metavar="N", help="reviews; 0 is all")
+    add("--seeds", type=positive, default=3, metavar="N", help="trainings of each (%(default)s)")
+    add("--samples", type=positive, default=1000, metavar="N", help="resamples (%(default)s)")
+    return run_command("evaluate_generators", partial(evaluate, parser.parse_args(argv)))
 
 
 def evaluate(args: argparse.Namespace) -> None:
@@ -99,18 +107,6 @@ def evaluate(args: argparse.Namespace) -> None:
     print(text)
 
 
-def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = make_parser("evaluate_generators.py", __doc__)
-    add = parser.add_argument
-    add("--reviews", required=True, metavar="FILE", help="a table of labelled reviews")
-    add("--vectors", required=True, metavar="PATH", help="word vectors: a file or a folder")
-    add("--output", type=Path, required=True, metavar="FOLDER")
-    add("--limit", type=int, default=0, metavar="N", help="reviews; 0 is all")
-    add("--seeds", type=positive, default=3, metavar="N", help="trainings of each (%(default)s)")
-    add("--samples", type=positive, default=1000, metavar="N", help="resamples (%(default)s)")
-    return parser.parse_args(argv)
-
-
 class Reviews(NamedTuple):
     """words: in lower case. label: True for good. part: index into PARTS."""
 
@@ -126,9 +122,7 @@ def read_reviews(name: str, limit: int = 0) -> Reviews:
     ValueError with one line if a label has no reviews or is neither 0 nor 1.
     """
     table = read_table(Path(name), ["label", "review"])
-    labels = numbers_of(
-        table["label"], f"{name}: column 'label'", "0 or 1", lambda x: (x == 0) | (x == 1)
-    )
+    labels = numbers_of(table["label"], f"{name}: column 'label'", *LABEL)
     reviews = table["review"].fillna("").str.strip()
     rows = {text: label == 1 for text, label in zip(reviews, labels, strict=True) if text}
     places = {text: source_hash(text, 0) / 2**64 for text in rows}

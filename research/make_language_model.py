@@ -56,8 +56,15 @@ LAST_CODE = 0x20000
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the job. Returns 0, or 2 after one line on standard error for a user error."""
-    options = _arguments(argv)
-    return run_command("make_language_model", partial(run, options), "nothing was written")
+    parser = make_parser("make_language_model", __doc__)
+    add = parser.add_argument
+    add_places(parser)
+    excluded = "columns source and paraphrase: sentences not to train on, nor on lists with one"
+    add("--exclude", type=Path, metavar="FILE", help=excluded)
+    source = "name and licence of a source, for the description; may be repeated"
+    add("--source", action="append", default=[], metavar="TEXT", help=source)
+    work = partial(run, parser.parse_args(argv))
+    return run_command("make_language_model", work, "nothing was written")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -76,17 +83,6 @@ def run(options: argparse.Namespace) -> None:
         f"{options.output}: order {ORDER}, {sum(counts['kept']):,} n-grams from"
         f" {len(texts):,} sentences, {sum(a.nbytes for a in tables) / 1e6:.1f} MB"
     )
-
-
-def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = make_parser("make_language_model", __doc__)
-    add = parser.add_argument
-    add_places(parser)
-    excluded = "columns source and paraphrase: sentences not to train on, nor on lists with one"
-    add("--exclude", type=Path, metavar="FILE", help=excluded)
-    source = "name and licence of a source, for the description; may be repeated"
-    add("--source", action="append", default=[], metavar="TEXT", help=source)
-    return parser.parse_args(argv)
 
 
 # Reading

@@ -45,7 +45,15 @@ FITTED_WORDS = 60_000
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the job. Returns 0, or 2 after one line on standard error where it cannot be done."""
-    return run_command("make_vectors", partial(run, _arguments(argv)))
+    parser = make_parser("make_vectors.py", __doc__)
+    add = parser.add_argument
+    add_places(parser)
+    add("--encoder", required=True, metavar="MODEL", help="a folder or a cached name")
+    add("--licence", default="the encoder's", help="what the manifest says of the licence")
+    add("--words", type=int, default=90_000, metavar="N", help="most frequent words (90,000)")
+    add("--dimensions", type=int, default=64, metavar="D", help="of a vector (64)")
+    add("--rarity", type=float, default=1e-3, metavar="A", help="in a / (a + share) (0.001)")
+    return run_command("make_vectors", partial(run, parser.parse_args(argv)))
 
 
 def run(options: argparse.Namespace) -> None:
@@ -79,18 +87,6 @@ def run(options: argparse.Namespace) -> None:
             rarity=options.rarity,
         )
     print(f"{options.output}: {table.digest}")
-
-
-def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = make_parser("make_vectors.py", __doc__)
-    add = parser.add_argument
-    add_places(parser)
-    add("--encoder", required=True, metavar="MODEL", help="a folder or a cached name")
-    add("--licence", default="the encoder's", help="what the manifest says of the licence")
-    add("--words", type=int, default=90_000, metavar="N", help="most frequent words (90,000)")
-    add("--dimensions", type=int, default=64, metavar="D", help="of a vector (64)")
-    add("--rarity", type=float, default=1e-3, metavar="A", help="in a / (a + share) (0.001)")
-    return parser.parse_args(argv)
 
 
 def count_words(path: Path, column: str) -> Counter[str]:

@@ -19,15 +19,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from gaixie.research.pair_encoder.examples import FOLLOWS
-from gaixie.research.pair_encoder.sets import (
-    BROKEN,
-    GROUPS,
-    KINDS,
-    REWRITTEN,
-    REWRITTEN_RATED,
-    held_out,
-)
+from gaixie.research.pair_encoder import examples, sets
 from gaixie.research.ratings.rated import RATINGS
 from gaixie.research.ratings.tables import read_json_lines
 from gaixie.udfs.command_line import make_parser, run_command
@@ -49,7 +41,11 @@ TABLES = {
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the script and returns its exit code."""
-    return run_command("release_written", partial(release, _arguments(argv)))
+    parser = make_parser("release_written.py", __doc__)
+    add = parser.add_argument
+    add("data", metavar="DATA", type=Path, help="folder of the written sets")
+    add("--output", type=Path, default=Path("examples/written"), help="(%(default)s)")
+    return run_command("release_written", partial(release, parser.parse_args(argv)))
 
 
 def release(args: argparse.Namespace) -> None:
@@ -70,9 +66,9 @@ def release(args: argparse.Namespace) -> None:
 
 def read_tables(data: Path) -> dict[str, pd.DataFrame]:
     """Reads the tables, each with a column ``split``."""
-    written = read_json_lines(data / GROUPS, OWN / GROUPS)
+    written = read_json_lines(data / sets.GROUPS, OWN / sets.GROUPS)
     exchanged = read_json_lines(OWN / "exchanged.jsonl")
-    rewritten = read_json_lines(*(OWN / name for name in REWRITTEN))
+    rewritten = read_json_lines(*(OWN / name for name in sets.REWRITTEN))
     for row in exchanged:
         row["group"] += EXCHANGED
         row["kinds"] = ["roles"] * len(row["roles"]) + ["other"] * len(row["other"])
@@ -85,22 +81,22 @@ def read_tables(data: Path) -> dict[str, pd.DataFrame]:
         groups += [(row["group"], domain, [row["source"], *row["same"]]) for row in rows]
     counterparts = [
         (row["group"], kind, source[row["group"]], row[kind])
-        for row in read_json_lines(data / BROKEN, OWN / BROKEN)
-        for kind in KINDS
+        for row in read_json_lines(data / sets.BROKEN, OWN / sets.BROKEN)
+        for kind in sets.KINDS
     ]
     counterparts += [
         (row["group"], kind, row["source"], text)
         for row in [*exchanged, *rewritten]
         for kind, text in zip(row["kinds"], row["wrong"], strict=True)
     ]
-    own = read_json_lines(OWN / REWRITTEN_RATED)
+    own = read_json_lines(OWN / sets.REWRITTEN_RATED)
     for row in own:
         row["group"] = FIRST_REWRITTEN + row["number"]
     rated = pd.DataFrame(read_json_lines(data / "written_rated.jsonl") + own)
     premises = [
         (row["group"], kind, row["premise"], text)
         for row in read_json_lines(OWN / "premises.jsonl")
-        for kind in FOLLOWS
+        for kind in examples.FOLLOWS
         for text in row[kind]
     ]
     toned = read_json_lines(data / "written_tones.jsonl", OWN / "tones.jsonl")
@@ -114,19 +110,11 @@ def read_tables(data: Path) -> dict[str, pd.DataFrame]:
     }
     # Models learned from all groups without counterparts.
     compared = {*tables["counterparts"]["group"], *tables["premises"]["group"]}
-    test = {group for group in {*compared, *tables["tones"]["group"]} if held_out(group)}
+    test = {group for group in {*compared, *tables["tones"]["group"]} if sets.held_out(group)}
     return {
         name: table.assign(split=table["group"].isin(test).map({True: "test", False: "train"}))
         for name, table in tables.items()
     }
-
-
-def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = make_parser("release_written.py", __doc__)
-    add = parser.add_argument
-    add("data", metavar="DATA", type=Path, help="folder of the written sets")
-    add("--output", type=Path, default=Path("examples/written"), help="(%(default)s)")
-    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":

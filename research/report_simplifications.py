@@ -50,7 +50,14 @@ SHARES = ("hsk-easy", "hsk-hard")
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the job and returns its exit code."""
-    return run_command("report_simplifications", partial(report, _arguments(argv)))
+    parser = make_parser("report_simplifications.py", __doc__)
+    add = parser.add_argument
+    add("--data", type=Path, required=True, metavar="FOLDER", help="of the files of lines")
+    system = "the file of a system's simplifications; may be given several times"
+    add("--system", action="append", default=[], metavar="NAME=FILE", help=system)
+    add("--output", type=Path, required=True, metavar="FOLDER", help="for the report")
+    add("--segmenter", default="jieba", metavar="NAME", help="jieba or ltp:FOLDER (%(default)s)")
+    return run_command("report_simplifications", partial(report, parser.parse_args(argv)))
 
 
 def report(args: argparse.Namespace) -> None:
@@ -145,17 +152,6 @@ def _scaled(name: str, value: Estimate) -> dict[str, float]:
     """Returns a share in per cent, and any other score unchanged."""
     scale = 100.0 if name in SHARES else 1.0
     return {key: scale * number for key, number in value._asdict().items()}
-
-
-def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = make_parser("report_simplifications.py", __doc__)
-    add = parser.add_argument
-    add("--data", type=Path, required=True, metavar="FOLDER", help="of the files of lines")
-    system = "the file of a system's simplifications; may be given several times"
-    add("--system", action="append", default=[], metavar="NAME=FILE", help=system)
-    add("--output", type=Path, required=True, metavar="FOLDER", help="for the report")
-    add("--segmenter", default="jieba", metavar="NAME", help="jieba or ltp:FOLDER (%(default)s)")
-    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from gaixie.research.ratings.tables import (
-    numbers_of,
-    read_table,
-    remove_spaces,
-    source_share,
-    strings_of,
-)
+from gaixie.research.ratings import tables
 from gaixie.udfs.storage.settings import Strict
 
 ADDED_SHARE = 0.2
@@ -78,27 +72,24 @@ def read_data_set(data_set: DataSet, folder: Path, limit: int = 0) -> pd.DataFra
     if data_set.reference:
         columns["reference"] = data_set.reference
     chosen = (*data_set.only, *data_set.without)
-    rows = read_table(path, [*columns.values(), data_set.human, *chosen], data_set.header)
+    rows = tables.read_table(path, [*columns.values(), data_set.human, *chosen], data_set.header)
     for kept, patterns in ((True, data_set.only), (False, data_set.without)):
         for column, pattern in patterns.items():
             rows = rows[rows[column].astype(str).str.match(pattern) == kept]
     rows = rows.reset_index(drop=True)
     table = pd.DataFrame({name: rows[column] for name, column in columns.items()})
     for name, column in columns.items():
-        strings_of(table[name], f"{path}: column {column!r}")
+        tables.strings_of(table[name], f"{path}: column {column!r}")
         if data_set.remove_spaces:
-            table[name] = table[name].map(remove_spaces)
+            table[name] = table[name].map(tables.remove_spaces)
+    expected = tables.LABEL if data_set.labels else ("a number", np.isfinite)
     where = f"{path}: column {data_set.human!r}"
-    if data_set.labels:
-        label = numbers_of(rows[data_set.human], where, "0 or 1", lambda x: (x == 0) | (x == 1))
-        table["human"] = label
-    else:
-        table["human"] = numbers_of(rows[data_set.human], where, "a number", np.isfinite)
+    table["human"] = tables.numbers_of(rows[data_set.human], where, *expected)
     table["added"] = False
     table = _limited(table, limit)
     if not data_set.extended:
         return table
-    share = source_share(table["source"], "added")
+    share = tables.source_share(table["source"], "added")
     own = table[share < ADDED_SHARE].drop_duplicates("source").assign(human=0.0, added=True)
     return pd.concat([table, own.assign(paraphrase=own["source"])], ignore_index=True)
 
@@ -106,7 +97,7 @@ def read_data_set(data_set: DataSet, folder: Path, limit: int = 0) -> pd.DataFra
 def _limited(table: pd.DataFrame, limit: int) -> pd.DataFrame:
     if not limit or len(table) <= limit:
         return table
-    share = source_share(table["source"], "limit")
+    share = tables.source_share(table["source"], "limit")
     order = np.argsort(share, kind="stable")
     last = share[order[limit]]
     return table[share < last].reset_index(drop=True)

@@ -99,6 +99,10 @@ def strings_of(column: pd.Series, where: str) -> pd.Series:
     return column
 
 
+LABEL = ("0 or 1", lambda numbers: np.isin(numbers, (0, 1)))
+"""What ``numbers_of`` expects of labels."""
+
+
 def numbers_of(
     column: pd.Series, where: str, expected: str, right: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:

@@ -83,7 +83,15 @@ class Config(Strict):
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the job and returns its exit code."""
-    return run_command("identify_paraphrases", partial(train, _arguments(argv)))
+    parser = make_parser("identify_paraphrases.py", __doc__)
+    add = parser.add_argument
+    add("--config", type=Path, default=SETTINGS, metavar="YAML", help="of the sets")
+    add("--data", type=Path, required=True, metavar="FOLDER", help="of the sets' files")
+    add("--encoder", required=True, metavar="MODEL", help="folder, or cached name")
+    add("--output", type=Path, required=True, metavar="FOLDER", help="a new one")
+    add("--set", metavar="NAME", help="the first of the settings, unless told otherwise")
+    add("--members", type=positive, default=1, metavar="N", help="(%(default)s)")
+    return run_command("identify_paraphrases", partial(train, parser.parse_args(argv)))
 
 
 def train(args: argparse.Namespace) -> None:
@@ -99,10 +107,8 @@ def train(args: argparse.Namespace) -> None:
     members = [fit(args.encoder, learned, seed, path) for seed, path in enumerate(folders)]
 
     def judged(by: Identifier | Ensemble) -> dict[str, Any]:
-        sides = (
-            pairs[["source", "paraphrase"]].to_numpy().T.tolist() for pairs in (held_out, test)
-        )
-        read = [by.probabilities(*side) for side in sides]
+        sides = ([[*pairs["source"]], [*pairs["paraphrase"]]] for pairs in (held_out, test))
+        read = [by.probabilities(*both) for both in sides]
         return report((held_out, read[0]), (test, read[1]))
 
     result = {
@@ -118,18 +124,6 @@ def train(args: argparse.Namespace) -> None:
     text = render(TEMPLATE, **result)
     (args.output / "identification.md").write_text(text, "utf-8")
     print(text)
-
-
-def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = make_parser("identify_paraphrases.py", __doc__)
-    add = parser.add_argument
-    add("--config", type=Path, default=SETTINGS, metavar="YAML", help="of the sets")
-    add("--data", type=Path, required=True, metavar="FOLDER", help="of the sets' files")
-    add("--encoder", required=True, metavar="MODEL", help="folder, or cached name")
-    add("--output", type=Path, required=True, metavar="FOLDER", help="a new one")
-    add("--set", metavar="NAME", help="the first of the settings, unless told otherwise")
-    add("--members", type=positive, default=1, metavar="N", help="(%(default)s)")
-    return parser.parse_args(argv)
 
 
 # Tables of pairs: columns source, paraphrase, label (true for a paraphrase)
@@ -227,10 +221,9 @@ def plan(pairs: pd.DataFrame, seed: int) -> list[np.ndarray]:
     for _ in range(EPOCHS):
         order = rng.permutation(len(pairs))
         batches = []
-        for start in range(0, len(order), POOL):
-            pool = order[start : start + POOL]
+        for pool in np.split(order, range(POOL, len(order), POOL)):
             pool = pool[np.argsort(lengths[pool], kind="stable")]
-            batches += [pool[k : k + BATCH] for k in range(0, len(pool), BATCH)]
+            batches += np.split(pool, range(BATCH, len(pool), BATCH))
         steps += [batches[k] for k in rng.permutation(len(batches))]
     return steps
 
@@ -239,9 +232,8 @@ def _loss(identifier: Identifier, pairs: pd.DataFrame, swap: bool) -> torch.Tens
     identifier.network.train()
     sides = pairs["source"].tolist(), pairs["paraphrase"].tolist()
     logits = identifier.network(**identifier.encode(*sides[:: -1 if swap else 1])).logits
-    label = torch.tensor(pairs["label"].to_numpy(), dtype=torch.float32)
-    target = torch.stack([1 - label, label], 1)
-    return torch.nn.functional.cross_entropy(logits, target.to(logits.device))
+    target = torch.tensor(pairs["label"].to_numpy(), dtype=torch.long, device=logits.device)
+    return torch.nn.functional.cross_entropy(logits, target)
 
 
 # Figures

@@ -22,7 +22,6 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import urlopen
 
 import numpy as np
 
@@ -70,20 +69,14 @@ def load(url: str, bodies: list[bytes], connections: int, rate: float = 0) -> tu
 def service(*given: str) -> Iterator[str]:
     """Starts a service, yields its address, and stops it."""
     from servers import free_port, wait_for
+    from services import answers
 
     port = str(free_port())
     url = f"http://127.0.0.1:{port}"
-
-    def ready() -> bool:
-        try:
-            return urlopen(f"{url}/ready", timeout=5).status == 200
-        except OSError:
-            return False
-
     line = [sys.executable, "service/serve.py", *given, "--port", port]
     server = subprocess.Popen(line, cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
-        wait_for(ready, "the service", server)
+        wait_for(lambda: answers(url), "the service", server)
         yield url
     finally:
         os.killpg(server.pid, signal.SIGTERM)

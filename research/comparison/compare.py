@@ -99,7 +99,7 @@ class Scores:
 def score(data_set: DataSet, table: pd.DataFrame, config: Config, data: Path) -> Scores:
     """Scores with every metric of the set's language; leaves out one that cannot score it."""
     reported = source_share(table["source"], "tune") >= config.tune
-    scored, pairs = Scores(table, reported), pairs_of(table)
+    scored, pairs, apart = Scores(table, reported), pairs_of(table), table[~reported]
     for spec in config.metrics.get(data_set.language, []):
         metric = load_metric(spec, model=config.encoder, vectors=config.word_vectors)
         name = spec if metric.name in scored.metrics else metric.name
@@ -111,7 +111,7 @@ def score(data_set: DataSet, table: pd.DataFrame, config: Config, data: Path) ->
         try:
             weight = weight_of(metric)
             if weight and f"{weight}=" not in spec:
-                metric = tuned(metric, *_apart(pairs, scored))
+                metric = tuned(metric, pairs_of(apart), apart["human"].to_numpy())
             if isinstance(metric, SPScoreZh) and data_set.fitted and metric.tier in CROSSED:
                 scores, crossed = _cross_fitted(table, metric, data), True
             else:
@@ -132,14 +132,6 @@ def has_learned(metric: Metric, data_set: DataSet) -> bool:
     """Tells whether the metric is SPScore-zh with an encoder that learned from the set."""
     seen = data_set.fitted or data_set.path in JUDGED
     return isinstance(metric, SPScoreZh) and seen and metric.loaded()[0].tier == "full"
-
-
-def _apart(pairs: Pairs, scored: Scores) -> tuple[Pairs, np.ndarray]:
-    """Returns the pairs that no figure is reported on, and their human scores."""
-    rows, human = pa.array(~scored.reported), scored.table["human"].to_numpy()
-    references = tuple(column.filter(rows) for column in pairs.references)
-    apart = Pairs(pairs.source.filter(rows), pairs.paraphrase.filter(rows), references)
-    return apart, human[~scored.reported]
 
 
 def weight_of(metric: Metric) -> str | None:
@@ -163,16 +155,12 @@ def tuned(metric: Metric, pairs: Pairs, human: Sequence[float] | np.ndarray) -> 
     of: Any = metric
     kept, change = of.parts(pairs)
     ratings = np.asarray(human, np.float64)
-    there = np.isfinite(ratings + kept + change)
-    found = []
-    for weight in WEIGHTS[type(metric)][1]:
-        scores = (kept + weight * change)[there]
-        if len(scores) > 1 and np.ptp(scores) > 0 and np.ptp(ratings[there]) > 0:
-            agreement = stats.spearmanr(scores, ratings[there]).statistic
-            found.append((float(agreement), -weight))
-    if not found:
+    there, weights = np.isfinite(ratings + kept + change), WEIGHTS[type(metric)][1]
+    scores = [(kept + weight * change)[there] for weight in weights if there.any()]
+    found = [STATISTICS["spearman"](own, ratings[there]) for own in scores]
+    if np.isnan(found).all():
         raise ValueError(f"{name} cannot be tuned: all scores are the same")
-    return replace(of, **{name: -max(found)[1]})
+    return replace(of, **{name: weights[np.nanargmax(found)]})
 
 
 @cache
@@ -276,8 +264,7 @@ def compare(data_set: DataSet, scored: Scores, config: Config) -> list[dict[str,
         if rows.any():
             parts[f"{data_set.name}, {span} characters"] = rows, {}
     if data_set.extended:
-        extended = scored.reported, data_set.published_extended
-        parts[f"{data_set.name}-extended"] = extended
+        parts[f"{data_set.name}-extended"] = scored.reported, data_set.published_extended
     results = []
     for name, (rows, published) in parts.items():
         found = {"name": name, **_compare_rows(data_set, scored, rows, config)}

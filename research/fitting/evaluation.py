@@ -172,7 +172,7 @@ def stages(
             meaning = 5 * targets[rows, OUTPUTS.index("meaning")]
             row["meaning_lost"] = float((meaning < LOST).mean())
             for column, output in enumerate(OUTPUTS):
-                row[output] = _mean(5 * targets[rows, column], groups[rows])
+                row[output] = _mean("mean", 5 * targets[rows, column], groups[rows])
         table.append(row)
     return table
 
@@ -185,14 +185,13 @@ def top(
     rows = (scores >= TOP) & part
     figures: dict[str, Any] = {"from": TOP, "pairs": int(rows.sum())}
     if rows.sum() > 1:
-        found = _mean(5 * rated[rows], groups[rows])
-        figures |= {"rated": found.pop("mean"), **found}
+        figures |= _mean("rated", 5 * rated[rows], groups[rows])
     return figures
 
 
-def _mean(ratings: np.ndarray, groups: np.ndarray) -> dict[str, float]:
-    low, high = bootstrap_interval(np.mean, (ratings,), groups, SAMPLES)
-    return {"mean": float(ratings.mean()), "low": low, "high": high}
+def _mean(name: str, values: np.ndarray, groups: np.ndarray) -> dict[str, float]:
+    low, high = bootstrap_interval(np.mean, (values,), groups, SAMPLES)
+    return {name: float(values.mean()), "low": low, "high": high}
 
 
 def calibration(scores: np.ndarray, rated: np.ndarray, origins: np.ndarray) -> dict[str, float]:
@@ -239,22 +238,19 @@ def counterparts(model: SPScore, data: Path) -> list[dict[str, Any]]:
     Of the held-out groups without a rated pair: shares of each kind, 95 % intervals by group.
     """
     rated = {str(row["group"]) for row in read_json_lines(data / "written_rated.jsonl")}
+    broken = {row["group"]: row for row in read_json_lines(data / "written_broken.jsonl")}
     groups = [
         row
         for row in read_json_lines(data / "written_groups.jsonl")
-        if held_out(row["group"]) and str(row["group"]) not in rated
+        if row["group"] in broken and held_out(row["group"]) and str(row["group"]) not in rated
     ]
-    broken = {row["group"]: row for row in read_json_lines(data / "written_broken.jsonl")}
-    groups = [row for row in groups if row["group"] in broken]
     sources = [row["texts"][0] for row in groups]
     good = np.stack([model.score(sources, [row["texts"][k] for row in groups]) for k in (2, 3, 4)])
     table = []
     for kind in KINDS:
         bad = model.score(sources, [broken[row["group"]][kind] for row in groups])
-        wins = (good > bad).mean(0)
-        low, high = bootstrap_interval(np.mean, (wins,), list(range(len(wins))), SAMPLES)
-        share = float(wins.mean())
-        table.append({"kind": kind, "groups": len(wins), "share": share, "low": low, "high": high})
+        share = _mean("share", (good > bad).mean(0), np.arange(len(groups)))
+        table.append({"kind": kind, "groups": len(groups), **share})
     return table
 
 

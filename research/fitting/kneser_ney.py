@@ -18,6 +18,7 @@ the ones that would be missed least go.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -74,12 +75,10 @@ def count_grams(stream: np.ndarray, order: int, size: int) -> list[Grams]:
 def adjusted_counts(grams: list[Grams]) -> list[np.ndarray]:
     """c of each n-gram: see above."""
     counts = []
-    for order, above in zip(grams, [*grams[1:], None], strict=True):
-        if above is None:
-            counts.append(order.occurrences)
-            continue
+    for order, above in pairwise(grams):
         before = np.bincount(above.suffixes, minlength=len(order.first)).astype(np.uint32)
         counts.append(np.where(order.first == BEGIN, order.occurrences, before))
+    counts.append(grams[-1].occurrences)
     counts[0][BEGIN] = 0
     return counts
 

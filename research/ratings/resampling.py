@@ -6,7 +6,6 @@ udfs/metrics/bootstrap.py says what an interval is, and bootstraps the scores of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,8 @@ def drawn_rows(
     groups: Sequence[Any] | np.ndarray, samples: int = 1000, seed: int = 0
 ) -> Iterator[np.ndarray]:
     """Yields the rows of each resample, in whole groups: int64. groups: the group of each row."""
-    _, index = np.unique(np.asarray(groups), return_inverse=True)
-    order = np.argsort(index, kind="stable")
-    starts = np.searchsorted(index[order], np.arange(index.max() + 2))
-    members = [order[a:b] for a, b in pairwise(starts)]
+    _, index, sizes = np.unique(np.asarray(groups), return_inverse=True, return_counts=True)
+    members = np.split(np.argsort(index, kind="stable"), np.cumsum(sizes)[:-1])
     for drawn in resamples(len(members), samples, seed):
         yield np.concatenate([members[k] for k in drawn])
 

@@ -23,7 +23,7 @@ from gaixie.research.comparison.compare import compare, score
 from gaixie.research.comparison.datasets import Config, read_data_set
 from gaixie.udfs.command_line import in_words, make_parser, run_command
 from gaixie.udfs.metrics import Metric, Pairs, load_metric
-from gaixie.udfs.reports import render, write_json
+from gaixie.udfs.reports import write_report
 from gaixie.udfs.storage.settings import load_settings
 
 SETTINGS = Path(__file__).parents[1] / "conf/metrics.yaml"
@@ -60,13 +60,9 @@ def run(args: argparse.Namespace) -> None:
     for data_set, table in zip(config.data_sets, tables, strict=True):
         scored = score(data_set, table, config, args.data)
         data_sets += compare(data_set, scored, config)
-    settings = config.model_dump(include={"samples", "tune"})
-    result: dict[str, Any] = settings | {"data_sets": data_sets}
-    args.output.mkdir(parents=True, exist_ok=True)
-    write_json(args.output / "comparison.json", result)
+    result = config.model_dump(include={"samples", "tune"}) | {"data_sets": data_sets}
     signatures = sorted({s for compared in data_sets for s in compared["signatures"].values()})
-    text = render(TEMPLATE, signatures=signatures, **result)
-    (args.output / "comparison.md").write_text(text, "utf-8")
+    write_report(TEMPLATE, args.output, result, signatures=signatures)
     print(args.output / "comparison.md")
 
 

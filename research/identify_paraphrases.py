@@ -42,7 +42,7 @@ from gaixie.research.ratings.tables import source_share
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.metrics.identification import Ensemble, Identifier
 from gaixie.udfs.networks import choose_device, load_tokenizer, loading, model_signature
-from gaixie.udfs.reports import render, write_json
+from gaixie.udfs.reports import write_report
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.settings import Strict, load_settings
 
@@ -120,10 +120,7 @@ def train(args: argparse.Namespace) -> None:
         "report": judged(Ensemble(members) if len(members) > 1 else members[0]),
         "members": [judged(member) for member in members] if len(members) > 1 else [],
     }
-    write_json(args.output / "identification.json", result)
-    text = render(TEMPLATE, **result)
-    (args.output / "identification.md").write_text(text, "utf-8")
-    print(text)
+    print(write_report(TEMPLATE, args.output, result))
 
 
 # Tables of pairs: columns source, paraphrase, label (true for a paraphrase)

@@ -36,7 +36,7 @@ from gaixie.udfs.metrics import Pairs, load_metric
 from gaixie.udfs.metrics.bootstrap import Estimate, Resamples, estimate, leave_one_out, mean_of
 from gaixie.udfs.metrics.hsk import levels, mean_levels
 from gaixie.udfs.metrics.simplification import FEATURES
-from gaixie.udfs.reports import render, write_json
+from gaixie.udfs.reports import write_report
 from gaixie.udfs.storage.text_columns import read_lines
 
 TEMPLATE = Path(__file__).with_name("simplifications.md.j2")
@@ -71,11 +71,7 @@ def report(args: argparse.Namespace) -> None:
             raise ValueError(f"--system {text}: expected NAME=FILE with a name of its own")
         systems[system] = read_column(file, len(source))
     result = {"set": name, **measure(source, references, systems, args.segmenter)}
-    args.output.mkdir(parents=True, exist_ok=True)
-    write_json(args.output / "simplifications.json", result)
-    text = render(TEMPLATE, **result)
-    (args.output / "simplifications.md").write_text(text, "utf-8")
-    print(text)
+    print(write_report(TEMPLATE, args.output, result))
 
 
 def read_set(folder: Path) -> tuple[str, pa.Array, list[pa.Array]]:

@@ -71,6 +71,20 @@ def print_table(
         print(text.getvalue(), end="")
 
 
+def write_report(template: Path, folder: Path, result: dict[str, Any], **values: Any) -> str:
+    """Writes NAME.json, and NAME.md by the template NAME.md.j2, into a folder. Returns the latter's
+    text.
+
+    result: what both hold. values: what only the template takes.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    name = template.name.removesuffix(".md.j2")
+    write_json(folder / f"{name}.json", result)
+    text = render(template, **result, **values)
+    (folder / f"{name}.md").write_text(text, "utf-8")
+    return text
+
+
 def write_json(path: Path, value: Any) -> None:
     """Writes a report as JSON, with floats that are not finite as null."""
     path.write_bytes(to_json(value, indent=1, inf_nan_mode="null") + b"\n")

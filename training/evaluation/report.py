@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from gaixie.udfs.metrics import Metric, Pairs
-from gaixie.udfs.reports import number, render, write_json
+from gaixie.udfs.reports import number, write_report
 from gaixie.udfs.storage import storage
 
 TEMPLATE = Path(__file__).with_name("evaluation.md.j2")
@@ -38,10 +38,7 @@ def write(folder: Path, result: dict[str, Any], tables: Mapping[str, pd.DataFram
 
     result: made by training/evaluate.py. tables: of ``scored``, by system.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "evaluation.json", result)
-    text = render(TEMPLATE, estimate=_estimate, **result)
-    (folder / "evaluation.md").write_text(text, "utf-8")
+    text = write_report(TEMPLATE, folder, result, estimate=_estimate)
     table = pa.Table.from_pandas(pd.concat(tables.values()), preserve_index=False)
     signatures = {one["name"]: one["signature"] for one in result["measures"]}
     table = table.replace_schema_metadata(signatures)

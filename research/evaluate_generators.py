@@ -44,7 +44,7 @@ from gaixie.udfs.metrics import Metric, Pairs, load_metric
 from gaixie.udfs.metrics.bootstrap import Resamples, estimate_of, mean_of
 from gaixie.udfs.metrics.grams import words
 from gaixie.udfs.metrics.weem4pg import WordVectors, load_vectors
-from gaixie.udfs.reports import render, write_json
+from gaixie.udfs.reports import write_report
 from gaixie.udfs.text.splits import source_hash
 
 TEMPLATE = Path(__file__).with_name("generators.md.j2")
@@ -100,11 +100,7 @@ def evaluate(args: argparse.Namespace) -> None:
         "by_review": by_review(scores, read, test, args.samples),
         "signatures": {name: metric.signature() for name, metric in metrics.items()},
     }
-    args.output.mkdir(parents=True, exist_ok=True)
-    write_json(args.output / "generators.json", result)
-    text = render(TEMPLATE, **result)
-    (args.output / "generators.md").write_text(text, "utf-8")
-    print(text)
+    print(write_report(TEMPLATE, args.output, result))
 
 
 class Reviews(NamedTuple):
@@ -239,11 +235,8 @@ def extrinsic(
 
 def numbered(rows: Words, ids: dict[str, int]) -> np.ndarray:
     """Returns the ids of each review's first words, padded: int64, shape (reviews, WORDS)."""
-    table = np.full((len(rows), WORDS), PADDING)
-    for number, row in enumerate(rows):
-        cut = [ids.get(word, UNKNOWN) for word in row[:WORDS]]
-        table[number, : len(cut)] = cut
-    return table
+    cut = [[ids.get(word, UNKNOWN) for word in row[:WORDS]] for row in rows]
+    return np.array([own + [PADDING] * (WORDS - len(own)) for own in cut])
 
 
 class Classifier(nn.Module):

@@ -142,7 +142,8 @@ def read_packed(path: Path) -> Packed:
     count, *special, length = take("5iQ")
     offsets, scores = array("<u4", count + 1), array("<f4", count)
     text = array("u1", length).tobytes()
-    pieces = [text[a:b].decode() for a, b in pairwise(offsets)]
+    texts = (text[a:b].decode() for a, b in pairwise(offsets))
+    pieces = [*zip(texts, scores.tolist(), strict=True)]
     for _ in range(take("iI")[0]):  # characters that the normaliser replaces
         take(f"{take('IB')[1]}I")
     tensors = {}
@@ -151,13 +152,8 @@ def read_packed(path: Path) -> Packed:
         packed, size, start, _ = take("BIQQ")
         kind, length = (BLOCK, size // 32) if packed else (np.dtype("<f4"), size)
         tensors[name] = np.frombuffer(content, kind, length, start)
-    return Packed(
-        sizes,
-        epsilon,
-        list(zip(pieces, scores.tolist(), strict=True)),
-        dict(zip(("bos", "eos", "pad", "unk"), special, strict=True)),
-        tensors,
-    )
+    ids = dict(zip(("bos", "eos", "pad", "unk"), special, strict=True))
+    return Packed(sizes, epsilon, pieces, ids, tensors)
 
 
 # The folder
@@ -186,13 +182,9 @@ def network_of(packed: Packed) -> BertModel:
     import torch
     from transformers import BertConfig, BertModel
 
-    given: dict[str, Any] = {
-        f"{name}_token_id": packed.special[name] for name in ("bos", "eos", "pad")
-    }
-    # The epsilon is the float32 of 1e-12.
-    config = BertConfig(
-        **packed.sizes | given, hidden_act="gelu", layer_norm_eps=round(packed.epsilon, 15)
-    )
+    ids: dict[str, Any] = {f"{one}_token_id": packed.special[one] for one in ("bos", "eos", "pad")}
+    epsilon = round(packed.epsilon, 15)  # it is the float32 of 1e-12
+    config = BertConfig(**packed.sizes | ids, hidden_act="gelu", layer_norm_eps=epsilon)
     with torch.device("meta"):
         network = BertModel(config)
     tensors = {name: torch.zeros(empty.shape) for name, empty in network.state_dict().items()}

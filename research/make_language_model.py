@@ -70,10 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run(options: argparse.Namespace) -> None:
     """Reads the sentences, makes the model, and saves it."""
     with new_folder(options.output, MANIFEST, options.overwrite) as building:
-        texts, found = gather(
-            chain.from_iterable(read_groups(*given) for given in options.input),
-            Excluded(options.exclude),
-        )
+        groups = chain.from_iterable(read_groups(*given) for given in options.input)
+        texts, found = gather(groups, Excluded(options.exclude))
         if not texts:
             raise ValueError(f"{options.input[0][0]}: no sentences, expected at least one")
         tables, counts = make_tables(from_strings(texts))

@@ -62,38 +62,27 @@ def run(options: argparse.Namespace) -> None:
 
     with new_folder(options.output, MANIFEST, options.overwrite) as building:
         encoder = Encoder(options.encoder)
-        counts: Counter[str] = Counter()
-        for path, column in options.input:
-            counts.update(count_words(path, column))
+        counts = count_words(options.input)
         words = vocabulary(counts, options.words)
         if len(words) <= options.dimensions:
-            raise ValueError(
-                f"{len(words)} words, expected more than {options.dimensions} dimensions"
-            )
+            raise ValueError(f"{len(words)} words are too few for {options.dimensions} dimensions")
         say(f"{len(counts):,} distinct words, {len(words):,} rows")
         frequency = np.array([counts[word] for word in words], float)
         vectors = reduce(embed(encoder, words), frequency, options.dimensions)
         share = (frequency + 0.5) / sum(counts.values())
         weights = options.rarity / (options.rarity + np.append(share, 0.0))
-        table = write_table(
-            building,
-            words,
-            vectors,
-            weights,
-            encoder=options.encoder,
-            licence=options.licence,
-            inputs=[f"{path.name}:{column}" for path, column in options.input],
-            most_words=options.words,
-            rarity=options.rarity,
-        )
+        card = {"encoder": options.encoder, "licence": options.licence}
+        card["inputs"] = [f"{path.name}:{column}" for path, column in options.input]
+        card |= {"most_words": options.words, "rarity": options.rarity}
+        table = write_table(building, words, vectors, weights, **card)
     print(f"{options.output}: {table.digest}")
 
 
-def count_words(path: Path, column: str) -> Counter[str]:
-    """Counts the words of a column."""
+def count_words(inputs: Sequence[tuple[Path, str]]) -> Counter[str]:
+    """Counts the words of columns."""
     counts: Counter[str] = Counter()
     segmenter = JiebaSegmenter()
-    texts = chain.from_iterable(read_groups(path, column))
+    texts = chain.from_iterable(group for given in inputs for group in read_groups(*given))
     while batch := list(islice(texts, BATCH_ROWS)):
         for words in segmenter.cut([normalise(text) for text in batch]):
             counts.update(words)

@@ -17,7 +17,7 @@ Pairs have the column group, by which every later split goes, and code: the tone
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import permutations
 from pathlib import Path
@@ -31,6 +31,8 @@ from gaixie.udfs.text.normalise import normalise
 WRITTEN = Path(__file__).parents[1] / "examples/written/data"
 TRANSLATIONS = "wmt_en_zh_translations.parquet"
 TONES = {"formal": "正式", "spoken": "口语", "concise": "精简"}
+COLUMNS = ("source", "paraphrase", "group", "code")
+Row = tuple[str | None, ...]
 SHORTEST, LONGEST = 15, 80
 """Characters of a sentence."""
 
@@ -55,47 +57,39 @@ def prepare(data: Path, output: Path) -> None:
         "tones": toned_pairs(pq.read_table(WRITTEN / "tones-train.parquet").to_pylist()),
     }
     for name, rows in pairs.items():
-        write(rows, output / name / "pairs.parquet")
-    texts = dict.fromkeys(row["source"] for rows in pairs.values() for row in rows)
-    write([{"text": text} for text in texts], output / "sentences.parquet")
+        write(output / name / "pairs.parquet", COLUMNS, rows)
+    texts = dict.fromkeys(source for rows in pairs.values() for source, *_ in rows)
+    write(output / "sentences.parquet", ["text"], [(text,) for text in texts])
     tests = pq.read_table(WRITTEN / "groups-test.parquet")["texts"].to_pylist()
-    held_out = [{"source": own[0], "written": own[-1]} for own in tests]
-    write(held_out, output / "held-out.parquet")
+    held_out = [(own[0], own[-1]) for own in tests]
+    write(output / "held-out.parquet", ["source", "written"], held_out)
     counts = ", ".join(f"{len(rows):,} {name}" for name, rows in pairs.items())
     print(f"pairs: {counts}; {len(texts):,} sentences; {len(held_out):,} held out")
 
 
-def pairs_of(name: str, groups: Iterable[list[str | None]]) -> list[dict[str, str | None]]:
+def pairs_of(name: str, groups: Iterable[list[str | None]]) -> list[Row]:
     """Every ordered pair of two different sentences of a group that are long and short enough."""
-    rows = []
+    rows: list[Row] = []
     for number, texts in enumerate(groups):
         own = dict.fromkeys(normalise(text) for text in texts if text)
         fit = [text for text in own if SHORTEST <= len(text) <= LONGEST]
-        for source, paraphrase in permutations(fit, 2):
-            group = f"{name}-{number}"
-            row = {"source": source, "paraphrase": paraphrase, "group": group, "code": None}
-            rows.append(row)
+        rows += [(*pair, f"{name}-{number}", None) for pair in permutations(fit, 2)]
     return rows
 
 
-def toned_pairs(groups: Iterable[dict[str, str]]) -> list[dict[str, str | None]]:
+def toned_pairs(groups: Iterable[dict[str, str]]) -> list[Row]:
     """A pair for each tone of a sentence, with the tone as its code."""
     return [
-        {
-            "source": normalise(row["source"]),
-            "paraphrase": normalise(row[name]),
-            "group": f"tones-{row['group']}",
-            "code": tone,
-        }
+        (normalise(row["source"]), normalise(row[name]), f"tones-{row['group']}", tone)
         for row in groups
         for name, tone in TONES.items()
     ]
 
 
-def write(rows: list[dict[str, str | None]], path: Path) -> None:
+def write(path: Path, columns: Sequence[str], rows: Sequence[Row]) -> None:
     """Writes a table, in row groups that can be read one by one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    table = pa.Table.from_pylist(rows, pa.schema(dict.fromkeys(rows[0], pa.string())))
+    table = pa.table([pa.array(own, pa.string()) for own in zip(*rows, strict=True)], columns)
     pq.write_table(table, path, row_group_size=100_000, compression="zstd")
 
 

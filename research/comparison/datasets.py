@@ -86,18 +86,11 @@ def read_data_set(data_set: DataSet, folder: Path, limit: int = 0) -> pd.DataFra
     where = f"{path}: column {data_set.human!r}"
     table["human"] = tables.numbers_of(rows[data_set.human], where, *expected)
     table["added"] = False
-    table = _limited(table, limit)
+    if limit and len(table) > limit:
+        share = tables.source_share(table["source"], "limit")
+        table = table[share < np.sort(share)[limit]].reset_index(drop=True)
     if not data_set.extended:
         return table
     share = tables.source_share(table["source"], "added")
     own = table[share < ADDED_SHARE].drop_duplicates("source").assign(human=0.0, added=True)
     return pd.concat([table, own.assign(paraphrase=own["source"])], ignore_index=True)
-
-
-def _limited(table: pd.DataFrame, limit: int) -> pd.DataFrame:
-    if not limit or len(table) <= limit:
-        return table
-    share = tables.source_share(table["source"], "limit")
-    order = np.argsort(share, kind="stable")
-    last = share[order[limit]]
-    return table[share < last].reset_index(drop=True)

@@ -40,10 +40,7 @@ TOP = 0.64
 
 
 def correlations(
-    outputs: np.ndarray,
-    targets: np.ndarray,
-    groups: np.ndarray,
-    parts: Mapping[str, np.ndarray],
+    outputs: np.ndarray, targets: np.ndarray, groups: np.ndarray, parts: Mapping[str, np.ndarray]
 ) -> dict[str, dict[str, dict[str, float]]]:
     """By part (real, written) and output: Spearman and Pearson with 95 % intervals by group."""
     return {
@@ -72,9 +69,8 @@ def both_correlations(
 def with_people(name: str, rows: Rows, scores: np.ndarray) -> dict[str, Any]:
     """Spearman and Pearson with people's scores, and Spearman of the edit distance (1 minus the
     ratio of difflib, which knows nothing else)."""
-    trivial = [
-        1 - SequenceMatcher(None, a, b, autojunk=False).ratio() for a, b in rows.texts.tolist()
-    ]
+    matchers = (SequenceMatcher(None, a, b, autojunk=False) for a, b in rows.texts.tolist())
+    trivial = [1 - one.ratio() for one in matchers]
     target = rows.targets[:, -1]
     figures = both_correlations(scores, target, rows.groups)
     return {"name": name, "pairs": len(rows), **figures, "edits": spearman(trivial, target)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 Tagged = list[tuple[str, str]]
 """The words of a sentence with jieba's part-of-speech tags (``Segmenter.tag`` for one text)."""
@@ -173,11 +173,12 @@ def drop_clause(text: str, rng: random.Random) -> str:
     return _without(text, long, rng) if len(clauses) > 1 else ""
 
 
-def _without(text: str, matches: list[re.Match[str]], rng: random.Random) -> str:
+def _without(text: str, matches: Iterable[re.Match[str]], rng: random.Random) -> str:
     """The text without one of the matches; empty where there is none."""
-    if not matches:
+    found = list(matches)
+    if not found:
         return ""
-    match = rng.choice(matches)
+    match = rng.choice(found)
     return text[: match.start()] + text[match.end() :]
 
 
@@ -193,9 +194,7 @@ CORRUPTIONS: dict[str, Corruption] = {
     "number_changed": lambda text, other, tag, rng: change_number(text, rng),
     "name_changed": lambda text, other, tag, rng: change_name(tag(text), rng),
     "negation_inserted": lambda text, other, tag, rng: insert_negation(tag(text), rng),
-    "negation_dropped": lambda text, other, tag, rng: _without(
-        text, [*_NEGATION.finditer(text)], rng
-    ),
+    "negation_dropped": lambda text, other, tag, rng: _without(text, _NEGATION.finditer(text), rng),
     "roles_swapped": lambda text, other, tag, rng: swap_roles(tag(text), rng),
     "clause_dropped": lambda text, other, tag, rng: drop_clause(text, rng),
     "clause_added": lambda text, other, tag, rng: add_clause(text, other, rng),

@@ -18,10 +18,7 @@ from gaixie.udfs.text.normalise import normalise
 
 
 def read_table(
-    path: Path,
-    columns: list[str],
-    header: list[str] | None = None,
-    optional: tuple[str, ...] = (),
+    path: Path, columns: list[str], header: list[str] | None = None, optional: tuple[str, ...] = ()
 ) -> pd.DataFrame:
     """Reads columns, and what there is of ``optional``, from CSV, TSV, JSON lines or Parquet.
 

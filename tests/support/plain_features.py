@@ -146,16 +146,6 @@ def sbleu(source: str, paraphrase: str) -> float:
     return BLEU.compute_bleu(*statistics, **smoothing).score / 100
 
 
-def sl(source: str) -> float:
-    """Returns SL of a normalised source."""
-    return float(len(source))
-
-
-def lr(source: str, paraphrase: str) -> float:
-    """Returns LR of two normalised sentences."""
-    return len(paraphrase) / len(source) if source else float("nan")
-
-
 def reference(a: str, b: str, words_a: list[str], words_b: list[str]) -> dict[str, float]:
     """Returns the features of a normalised pair, given with its words."""
     return {
@@ -165,6 +155,6 @@ def reference(a: str, b: str, words_a: list[str], words_b: list[str]) -> dict[st
         "wpa": wpa(words_a, words_b),
         "lis": lis(a, b),
         "sbleu": sbleu(a, b),
-        "sl": sl(a),
-        "lr": lr(a, b),
+        "sl": float(len(a)),
+        "lr": len(b) / len(a) if a else float("nan"),
     }

@@ -9,14 +9,10 @@ import gguf
 import gguf.quants
 import numpy as np
 import torch
+import transformers
+from tiny_models import SMALL
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import (
-    LlamaConfig,
-    LlamaForCausalLM,
-    PreTrainedTokenizerFast,
-    Qwen2Config,
-    Qwen2ForCausalLM,
-)
+from transformers import PreTrainedTokenizerFast, Qwen2ForCausalLM
 
 CHARACTERS = (
     "第0123456789号仓库的货物在昨天夜里全部运到了码头请改写下面句子要求完整保留原意。，：\n"
@@ -44,18 +40,10 @@ def tiny_causal(folder: Path, chat: bool) -> str:
     fast.chat_template = TEMPLATE if chat else None
     fast.save_pretrained(folder)
     torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        max_position_embeddings=POSITIONS,
-        bos_token_id=0,
-        eos_token_id=1,
-        initializer_range=0.5,
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
+    own = {"max_position_embeddings": POSITIONS, "bos_token_id": 0, "eos_token_id": 1}
+    sizes = SMALL | own | {"vocab_size": len(vocabulary), "num_hidden_layers": 1}
+    config = transformers.LlamaConfig(**sizes)
+    transformers.LlamaForCausalLM(config).save_pretrained(folder)
     return str(folder)
 
 
@@ -71,7 +59,7 @@ def tiny_qwen(texts: Sequence[str]) -> tuple[Qwen2ForCausalLM, PreTrainedTokeniz
     )
     bpe.train_from_iterator([*texts, "The quick brown fox jumps over the lazy dog."] * 20, trainer)
     torch.manual_seed(0)
-    config = Qwen2Config(
+    config = transformers.Qwen2Config(
         vocab_size=bpe.get_vocab_size(),
         hidden_size=32,
         intermediate_size=64,

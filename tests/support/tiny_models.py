@@ -11,23 +11,16 @@ from transformers import PreTrainedTokenizerFast as FastTokenizer
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 CHARACTERS = "我你他今天气很好不错知道清楚去了吗的是在北京上海abc,。"
 POSITIONS = 24
+SMALL = {"hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2}
+SMALL |= {"initializer_range": 0.5}  # so that tokens differ
 
 
 def tiny_bert(folder: Path, layers: int = 3) -> str:
     """Writes an encoder with 16 dimensions, the characters above, and at most 24 tokens."""
     vocabulary = _save_tokenizer(folder)
     torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=vocabulary,
-        hidden_size=16,
-        num_hidden_layers=layers,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=POSITIONS,
-        pad_token_id=1,
-        initializer_range=0.5,  # so that tokens differ
-    )
-    BertModel(config).save_pretrained(folder)
+    own = {"num_hidden_layers": layers, "max_position_embeddings": POSITIONS, "pad_token_id": 1}
+    BertModel(BertConfig(vocab_size=vocabulary, **SMALL, **own)).save_pretrained(folder)
     return str(folder)
 
 

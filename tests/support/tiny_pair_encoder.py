@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import torch
+from tiny_models import SMALL
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
 CHARACTERS = "今天气很好我们去公园散步他昨买了三本书其中一是小说不错咱到走吧的有北京上海,。"
@@ -15,13 +16,6 @@ def tiny_pair_bert(folder: Path) -> str:
     (folder / "vocab.txt").write_text("\n".join(names) + "\n", "utf-8")
     BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
     torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(names),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        initializer_range=0.5,  # so that tokens differ
-    )
+    config = BertConfig(vocab_size=len(names), num_hidden_layers=1, **SMALL)
     BertModel(config).save_pretrained(folder)
     return str(folder)

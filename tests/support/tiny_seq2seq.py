@@ -15,6 +15,14 @@ from gaixie.udfs.text.entities_kept import ENTITIES
 
 WORDS = ["的", "我们", "昨天", "公园", "看", "花", "他", "读", "了", "书"]
 WORDS += ["今天", "很", "好看", "在"]
+COPIED = "我们在公园看书"
+PAIRS = [
+    ("他2024年3月读了《三国》。", "《三国》他2024年3月读了。"),
+    ("我们昨天花了300元", "昨天我们花了300元"),
+    ("今天公园很好看", "公园今天很好看"),
+    (COPIED, COPIED),
+    ("他在看花", "花他在看"),
+]
 POSITIONS = 128
 STEPS = 120
 """Training steps that suffice to learn about ten pairs by heart."""

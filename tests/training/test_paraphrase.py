@@ -7,6 +7,7 @@ from pathlib import Path
 import llm_server
 import pyarrow.parquet as pq
 import pytest
+import tiny_seq2seq
 from tiny_writer import KNOWN
 from usage import output_of
 
@@ -66,20 +67,13 @@ def test_a_mistake_has_one_line(line: list[str], named: str, capsys, tmp_path, m
 
 # A trained model
 
-PAIRS = [
-    ("他2024年3月读了《三国》。", "《三国》他2024年3月读了。"),
-    ("我们昨天花了300元", "昨天我们花了300元"),
-    ("今天公园很好看", "公园今天很好看"),
-    ("他在看花", "花他在看"),
-]
+PAIRS = [pair for pair in tiny_seq2seq.PAIRS if pair[0] != pair[1]]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> str:
     """Returns a model that knows PAIRS by heart."""
-    from tiny_seq2seq import tiny_seq2seq
-
-    return tiny_seq2seq(tmp_path_factory.mktemp("model"), PAIRS)
+    return tiny_seq2seq.tiny_seq2seq(tmp_path_factory.mktemp("model"), PAIRS)
 
 
 def test_a_model_paraphrases_sentences(folder, capsys) -> None:

@@ -1,10 +1,13 @@
-"""Fixtures for the tests of udfs: toy segmenters, and a feature by both its implementations."""
+"""Fixtures for the tests of udfs: the examples, a small encoder, toy segmenters, and a feature by both
+its implementations."""
 
 import re
 
 import pyarrow as pa
 import pytest
 from plain_features import reference
+from scored_runs import examples  # noqa: F401, whose name pytest looks for here
+from shared import once
 
 from gaixie.udfs.features import FEATURES, extract
 from gaixie.udfs.text.code_points import CodePoints, Words, to_strings, word_ends
@@ -25,6 +28,14 @@ class ToySegmenter:
 
     def word_ends(self, text: CodePoints) -> Words:
         return word_ends(self.cut(to_strings(text)))
+
+
+@pytest.fixture(scope="session")
+def bert(tmp_path_factory) -> str:
+    """Returns the folder of a small encoder; read-only."""
+    from tiny_models import tiny_bert
+
+    return str(once(tmp_path_factory, "bert", tiny_bert))
 
 
 @pytest.fixture(scope="session")

@@ -24,12 +24,9 @@ ROWS = 60
 
 
 @pytest.fixture(scope="module")
-def pairs(pytestconfig):
+def pairs(examples):
     """Returns some of the examples, numbered in column n."""
-    lines = (pytestconfig.rootpath / "examples" / "pairs.jsonl").read_text("utf-8").splitlines()
-    rows = [json.loads(line) for line in lines[:ROWS]]
-    table = pd.DataFrame(rows)[["source", "paraphrase", "origin"]]
-    return table.assign(n=range(ROWS))
+    return examples[["source", "paraphrase", "origin"]][:ROWS].assign(n=range(ROWS))
 
 
 @pytest.fixture(scope="module")

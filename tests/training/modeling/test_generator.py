@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 from tiny_causal import tiny_causal
-from tiny_seq2seq import POSITIONS, tiny_seq2seq
+from tiny_seq2seq import COPIED, PAIRS, POSITIONS, tiny_seq2seq
 from transformers import AutoTokenizer
 
 from gaixie.training.modeling.generator import Generator
@@ -14,14 +14,6 @@ from gaixie.training.modeling.trained_paraphraser import Ranked, TrainedParaphra
 from gaixie.training.settings import Decoding, Ranking
 from gaixie.udfs.paraphrase.prompt import prompt
 
-COPIED = "我们在公园看书"
-PAIRS = [
-    ("他2024年3月读了《三国》。", "《三国》他2024年3月读了。"),
-    ("我们昨天花了300元", "昨天我们花了300元"),
-    ("今天公园很好看", "公园今天很好看"),
-    (COPIED, COPIED),
-    ("他在看花", "花他在看"),
-]
 SOURCES, TARGETS = (list(side) for side in zip(*PAIRS, strict=True))
 GREEDY = Decoding(beams=1)
 
@@ -41,13 +33,8 @@ def folder(tmp_path_factory) -> str:
 
 
 @pytest.fixture(scope="module")
-def loaded(folder):
-    return load_model(folder)
-
-
-@pytest.fixture
-def generator(loaded) -> Generator:
-    return Generator(*loaded)
+def generator(folder) -> Generator:
+    return Generator(*load_model(folder))
 
 
 def test_what_it_learnt(generator):

@@ -1,5 +1,6 @@
 """The pair encoder: its folder, its batches, and messages about an unusable folder."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -32,13 +33,6 @@ def trained(tmp_path_factory):
     return network, bert, folder / "own"
 
 
-@pytest.fixture
-def folder(trained, tmp_path):
-    import shutil
-
-    return shutil.copytree(trained[2], tmp_path / "own")
-
-
 def test_a_folder_gives_what_the_network_gives(trained):
     import torch
 
@@ -69,13 +63,11 @@ def test_batches_do_not_change_a_prediction(trained, monkeypatch):
     np.testing.assert_allclose(encoder.predict(TEXTS * 9, TEXTS[::-1] * 9), together, atol=1e-6)
 
 
-def test_what_is_said_of_a_pair_depends_on_no_other():
+def test_what_is_said_of_a_pair_depends_on_no_other(examples):
     """A pair's outputs must not depend on its batch; padding to longer pairs would change them in
     the shipped encoder."""
-    pairs = pd.read_json(WRITTEN.parents[1] / "pairs.jsonl", lines=True).dropna(
-        subset=["source", "paraphrase"]
-    )[:20]
-    encoder, texts = PairEncoder.load(threads=1), (pairs["source"], pairs["paraphrase"])
+    encoder = PairEncoder.load(threads=1)
+    texts = examples["source"][:20], examples["paraphrase"][:20]
     alone = [encoder.predict([a], [b])[0] for a, b in zip(*texts, strict=True)]
     assert np.abs(encoder.predict(*texts) - alone).max() < 1e-5
 
@@ -100,7 +92,8 @@ def test_every_row_is_in_one_batch_within_the_limit(lengths, limit):
 
 
 @pytest.mark.parametrize("name", ["pair_encoder.json", "tokenizer.json", "head.npz", "model.bin"])
-def test_a_missing_or_damaged_file_is_named(folder, name):
+def test_a_missing_or_damaged_file_is_named(trained, tmp_path, name):
+    folder = shutil.copytree(trained[2], tmp_path / "own")
     path = next(folder.rglob(name))
     path.write_bytes(b"[]")
     with pytest.raises(ValueError, match=r"pair_encoder\.json"):

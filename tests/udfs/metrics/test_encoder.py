@@ -12,11 +12,6 @@ from gaixie.udfs.networks import model_signature
 TEXTS = ["今天天气很好", "", "我不知道", "你去北京了吗", "好", "他今天不在上海,我很清楚。"]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> str:
-    return tiny_bert(tmp_path_factory.mktemp("encoder") / "bert")
-
-
 def hidden(folder: str, text: str) -> torch.Tensor:
     """Returns hidden states (tokens, width) of one text alone, by transformers."""
     model = AutoModel.from_pretrained(folder).eval()
@@ -26,36 +21,36 @@ def hidden(folder: str, text: str) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 16, None])
-def test_token_embeddings_are_those_of_each_text_alone(folder, batch_tokens):
-    encoder = Encoder(folder, batch_tokens)
+def test_token_embeddings_are_those_of_each_text_alone(bert, batch_tokens):
+    encoder = Encoder(bert, batch_tokens)
     embedded = encoder.token_embeddings(TEXTS)
     assert embedded.offsets[-1] == len(embedded.ids) == len(embedded.vectors)
     for k, text in enumerate(TEXTS):
-        alone = hidden(folder, text)
+        alone = hidden(bert, text)
         torch.testing.assert_close(
             embedded[k], alone / alone.norm(dim=1, keepdim=True), atol=2e-6, rtol=0
         )
 
 
-def test_sentence_vectors_are_means_of_length_one(folder):
-    vectors = Encoder(folder, batch_tokens=16).sentence_vectors(TEXTS)
+def test_sentence_vectors_are_means_of_length_one(bert):
+    vectors = Encoder(bert, batch_tokens=16).sentence_vectors(TEXTS)
     for text, vector in zip(TEXTS, vectors, strict=True):
-        mean = hidden(folder, text).mean(dim=0).numpy()
+        mean = hidden(bert, text).mean(dim=0).numpy()
         np.testing.assert_allclose(vector, mean / np.linalg.norm(mean), atol=2e-6)
 
 
-def test_long_texts_are_cut(folder):
-    encoder = Encoder(folder)
+def test_long_texts_are_cut(bert):
+    encoder = Encoder(bert)
     ids = encoder.token_ids(["好" * (POSITIONS - 2), "好" * (POSITIONS - 1)])
     assert [len(row) for row in ids] == [POSITIONS, POSITIONS]
     assert ids[0] == ids[1]
 
 
-def test_signature_follows_the_weights(folder, tmp_path):
-    name, _, digest = model_signature(folder).partition("@")
+def test_signature_follows_the_weights(bert, tmp_path):
+    name, _, digest = model_signature(bert).partition("@")
     assert name == "bert"
     assert len(digest) == 8
-    same = shutil.copytree(folder, tmp_path / "elsewhere" / "bert")
+    same = shutil.copytree(bert, tmp_path / "elsewhere" / "bert")
     assert model_signature(str(same)) == f"bert@{digest}"
     other = tiny_bert(tmp_path / "bert", layers=2)
     assert model_signature(other) != f"bert@{digest}"
@@ -71,8 +66,8 @@ def test_signature_follows_the_weights(folder, tmp_path):
         ("tokenizer_config.json", '{"tokenizer_class": "PreTrainedTokenizerFast"}'),  # no padding
     ],
 )
-def test_broken_folder(folder, tmp_path, name, content):
-    copy = shutil.copytree(folder, tmp_path / "bert")
+def test_broken_folder(bert, tmp_path, name, content):
+    copy = shutil.copytree(bert, tmp_path / "bert")
     (copy / name).unlink()
     if content is not None:
         (copy / name).write_text(content)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 from sacrebleu.metrics import BLEU
-from tiny_models import tiny_bert
 
 from gaixie.udfs.metrics.bert_ibleu import BERTiBLEU
 from gaixie.udfs.metrics.bertscore import BERTScore
@@ -21,51 +20,46 @@ DISTANCES = [3 / 7, 0, 6 / 6, 1 / 4]
 DIVERSITIES = [0.35, -1, 0.35, 0.25 * 1.35 / 0.35 - 1]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> str:
-    return tiny_bert(tmp_path_factory.mktemp("models") / "bert")
-
-
-def test_similarity_is_the_cosine_of_means(folder):
+def test_similarity_is_the_cosine_of_means(bert):
     prefix = "abc "
 
     def mean(text):
-        encoder = load_encoder(folder)
+        encoder = load_encoder(bert)
         with torch.inference_mode():
             batch = encoder.tokenizer([prefix + text], return_tensors="pt")
             return encoder.network(batch["input_ids"]).last_hidden_state[0].mean(dim=0)
 
     pairs = Pairs.of(SOURCES, PARAPHRASES)
-    scores = SentenceSimilarity(folder, prefix).sentence_scores(pairs)
+    scores = SentenceSimilarity(bert, prefix).sentence_scores(pairs)
     for score, a, b in zip(scores, SOURCES, PARAPHRASES, strict=True):
         expected = torch.nn.functional.cosine_similarity(mean(a), mean(b), dim=0)
         assert score == pytest.approx(float(expected), abs=1e-6)
-    assert "|prefix:none|" in SentenceSimilarity(folder, "").signature()
+    assert "|prefix:none|" in SentenceSimilarity(bert, "").signature()
 
 
 @pytest.mark.parametrize("references", [[], [REFERENCES], [REFERENCES, SOURCES[::-1]]])
-def test_parascore_is_the_best_similarity_and_the_diversity(folder, references):
+def test_parascore_is_the_best_similarity_and_the_diversity(bert, references):
     pairs = Pairs.of(SOURCES, PARAPHRASES, *references)
-    metric = ParaScore(folder, 0.3)
+    metric = ParaScore(bert, 0.3)
     assert metric.parts(pairs)[1] == pytest.approx(DIVERSITIES)
     sides = [Pairs.of(SOURCES, PARAPHRASES, side) for side in (SOURCES, *references)]
-    best = np.max([BERTScore(folder).sentence_scores(side) for side in sides], axis=0)
+    best = np.max([BERTScore(bert).sentence_scores(side) for side in sides], axis=0)
     expected = best + 0.3 * np.array(DIVERSITIES)
     np.testing.assert_allclose(metric.sentence_scores(pairs), expected, atol=1e-6)
-    plain = ParaScore(folder, omega=0.3, threshold=False)
+    plain = ParaScore(bert, omega=0.3, threshold=False)
     expected = best + 0.3 * np.array(DISTANCES)
     np.testing.assert_allclose(plain.sentence_scores(pairs), expected, atol=1e-6)
     assert plain.name != metric.name
 
 
-def test_bert_ibleu_is_the_harmonic_mean(folder):
+def test_bert_ibleu_is_the_harmonic_mean(bert):
     beta = 3.0
     sources, paraphrases = (
         ["今天北京天气很好", "你去北京了吗"],
         ["今天北京的天气不错", "你去北京了吗"],
     )
-    scores = BERTiBLEU(beta, folder).sentence_scores(Pairs.of(sources, paraphrases))
-    kept = BERTScore(folder).sentence_scores(Pairs.of(sources, paraphrases, sources))[0]
+    scores = BERTiBLEU(beta, bert).sentence_scores(Pairs.of(sources, paraphrases))
+    kept = BERTScore(bert).sentence_scores(Pairs.of(sources, paraphrases, sources))[0]
     bleu = BLEU(tokenize="char", effective_order=True)
     copied = bleu.sentence_score(paraphrases[0], sources[:1]).score / 100
     expected = (beta + 1) / (beta / kept + 1 / (1 - copied))

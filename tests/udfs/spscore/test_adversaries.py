@@ -4,9 +4,6 @@ The rated core shares no sentence with examples/pairs.jsonl. The models' cards h
 every kind of bad paraphrase, including the hard kind: a good one with one wrong word.
 """
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -14,19 +11,13 @@ from gaixie.research.fitting.negatives import CORRUPTIONS, make_negatives
 from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.text.segmenters import load_segmenter
 
-ROOT = Path(__file__).parents[3]
 OWN = ("first_half", "last_half", "repeated", "words_shuffled", "characters_replaced")
 BEATEN = ("copy", "unrelated", "spliced", *CORRUPTIONS, *(f"own_{name}" for name in OWN))
 
 
-@pytest.fixture(scope="module")
-def good() -> list[dict]:
-    lines = (ROOT / "examples" / "pairs.jsonl").read_text(encoding="utf-8").splitlines()
-    return [pair for pair in map(json.loads, lines) if pair["rated"] >= 3.5][:66]
-
-
 @pytest.mark.parametrize("tier", ["core", pytest.param("full", marks=pytest.mark.long)])
-def test_a_good_paraphrase_beats_its_negatives(good, tier):
+def test_a_good_paraphrase_beats_its_negatives(examples, tier):
+    good = examples[examples["rated"] >= 3.5][:66].to_dict("records")
     segmenter = load_segmenter("jieba")
     pairs, negatives = [], []
     for k, pair in enumerate(good):

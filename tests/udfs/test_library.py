@@ -72,42 +72,28 @@ def test_a_prefix_makes_room_beside_ratings(frame) -> None:
     judged(found[[f"judged_{name}" for name in OUTPUTS]])
 
 
-def test_arrow(frame) -> None:
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    found = gaixie.score(table, "原句", "改写")
-    assert found.select(table.column_names).equals(table)
-    judged(found.select(OUTPUTS).to_pandas())
-
-
-@pytest.mark.parametrize("lazy", [False, True])
-def test_polars(frame, lazy) -> None:
+def test_every_kind_of_table_comes_back(frame) -> None:
+    import datasets
+    import duckdb
     import polars
 
-    data = polars.from_pandas(frame)
-    found = gaixie.score(data.lazy() if lazy else data, "原句", "改写")
-    assert isinstance(found, polars.LazyFrame if lazy else polars.DataFrame)
-    found = found.collect() if lazy else found
-    judged(found.select(OUTPUTS).to_pandas())
-    assert found.select(data.columns).equals(data)
-
-
-def test_duckdb(frame) -> None:
-    import duckdb
-
-    found = gaixie.score(duckdb.from_df(frame), "原句", "改写")
-    assert isinstance(found, duckdb.DuckDBPyRelation)
-    judged(found.project(", ".join(OUTPUTS)).df())
-
-
-def test_a_data_set_of_the_hub(frame) -> None:
-    import datasets
-
-    data = datasets.Dataset.from_pandas(frame, preserve_index=False)
-    found = gaixie.score(data, "原句", "改写")
-    assert found.column_names == [*data.column_names, *OUTPUTS]
-    judged(found.to_pandas()[list(OUTPUTS)])
+    plain = frame.reset_index(drop=True)
+    hub = datasets.Dataset.from_pandas(plain)
+    for data, back in (
+        (pa.Table.from_pandas(plain), pa.Table.to_pandas),
+        (polars.from_pandas(plain), polars.DataFrame.to_pandas),
+        (polars.from_pandas(plain).lazy(), lambda found: found.collect().to_pandas()),
+        (duckdb.from_df(plain), duckdb.DuckDBPyRelation.df),
+        (hub, datasets.Dataset.to_pandas),
+    ):
+        found = gaixie.score(data, "原句", "改写")
+        assert type(found) is type(data)
+        table = back(found)
+        assert list(table) == [*plain, *OUTPUTS]
+        judged(table[list(OUTPUTS)])
+        pd.testing.assert_frame_equal(table[list(plain)], plain)
     with pytest.raises(TypeError, match=r"one split; choose it"):
-        gaixie.score(datasets.DatasetDict(train=data))
+        gaixie.score(datasets.DatasetDict(train=hub))
 
 
 @pytest.mark.parametrize(

@@ -67,20 +67,26 @@ def ltp_folder(tmp_path_factory, paragraphs):
     return once(tmp_path_factory, "ltp", train)
 
 
-@pytest.fixture(scope="module")
-def segmenter(ltp_folder):
-    return LtpSegmenter(str(ltp_folder))
-
-
 @pytest.fixture
 def folder(ltp_folder, tmp_path):
     """Returns a copy of the model for a test to damage."""
     return shutil.copytree(ltp_folder, tmp_path / "model")
 
 
-characters = st.one_of(
-    st.characters(), st.sampled_from("我们中国人民的，。 \u3000\t1aA😀𠮷\u200d\x00\ud800")
-)
+characters = st.characters() | st.sampled_from("我们中国人民的，。 \u3000\t1aA😀𠮷\u200d\x00\ud800")
+
+
+def checked(segmenter: LtpSegmenter, texts: list[str]) -> list[list[tuple[str, str]]]:
+    """Returns the tagged words of texts; asserts that they cover them, and that all ways to cut
+    agree."""
+    rows, tagged = segmenter.cut(texts), segmenter.tag(texts)
+    assert ["".join(row) for row in rows] == texts
+    ends = segmenter.word_ends(from_strings(texts))
+    for found, expected in zip(ends, word_ends(rows), strict=True):
+        assert found.tolist() == expected.tolist()
+    assert [[word for word, _ in row] for row in tagged] == rows
+    assert all(tag == "" for row in tagged for word, tag in row if word.isspace())
+    return tagged
 
 
 @settings(max_examples=40, deadline=None)
@@ -88,21 +94,15 @@ characters = st.one_of(
 @given(st.lists(st.text(characters, max_size=40), max_size=5))
 def test_words_cover_any_text_and_word_ends_are_the_same_cuts(ltp_folder, texts):
     segmenter = pickle.loads(pickle.dumps(LtpSegmenter(str(ltp_folder))))  # one model serves all
-    rows = segmenter.cut(texts)
-    assert ["".join(row) for row in rows] == texts
-    assert segmenter.cut(texts[::-1]) == rows[::-1]
-    for found, expected in zip(
-        segmenter.word_ends(from_strings(texts)), word_ends(rows), strict=True
-    ):
-        assert found.tolist() == expected.tolist()
-    tagged = segmenter.tag(texts)
-    assert [[word for word, _ in row] for row in tagged] == rows
-    assert all((tag == "") == word.isspace() for row in tagged for word, tag in row)
+    tagged = checked(segmenter, texts)
+    assert segmenter.cut(texts[::-1]) == segmenter.cut(texts)[::-1]
+    assert all(word.isspace() for row in tagged for word, tag in row if tag == "")
 
 
-def test_same_cuts_and_tags_as_ltp(ltp_folder, segmenter, paragraphs):
+def test_same_cuts_and_tags_as_ltp(ltp_folder, paragraphs):
     from ltp import LTP
 
+    segmenter = LtpSegmenter(str(ltp_folder))
     sentences = ["".join(paragraph.words) for paragraph in paragraphs[200:300]]
     output = LTP(str(ltp_folder)).pipeline(sentences, tasks=["cws", "pos"], parallelism=False)
     assert segmenter.cut(sentences) == output.cws
@@ -119,13 +119,12 @@ def test_unpickling_refuses_another_model(folder):
         pickle.loads(data)
 
 
-@pytest.fixture(scope="module")
-def neural_folder(tmp_path_factory):
-    """Writes a neural model with random weights; a real one would need the network."""
+def test_neural_words_cover_text(tmp_path, capfd):
+    """The model has random weights; a real one would need the network."""
     import torch
     from ltp_core.models.utils import instantiate
 
-    folder = tmp_path_factory.mktemp("models") / "Tiny"
+    folder = tmp_path / "Tiny"
     folder.mkdir()
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     vocabulary = [*special, *"我爱北京天安门中国人民，。上海", "hello", "##a"]
@@ -147,22 +146,10 @@ def neural_folder(tmp_path_factory):
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}')
     torch.manual_seed(0)
     torch.save(instantiate(model).state_dict(), folder / "pytorch_model.bin")
-    return folder
-
-
-def test_neural_words_cover_text(neural_folder, capfd):
-    segmenter = pickle.loads(pickle.dumps(LtpSegmenter(str(neural_folder))))
+    segmenter = pickle.loads(pickle.dumps(LtpSegmenter(str(folder))))
     assert segmenter.name == "ltp-tiny"
     texts = [*AWKWARD, "我爱北京天安门，中国人民。" * 80]
-    rows = segmenter.cut(texts)
-    assert ["".join(row) for row in rows] == texts
-    for found, expected in zip(
-        segmenter.word_ends(from_strings(texts)), word_ends(rows), strict=True
-    ):
-        assert found.tolist() == expected.tolist()
-    tagged = segmenter.tag(texts)
-    assert [[word for word, _ in row] for row in tagged] == rows
-    assert all(tag == "" for row in tagged for word, tag in row if word.isspace())
+    tagged = checked(segmenter, texts)
     assert {tag for row in tagged for _, tag in row} <= {"n", "v", "w", ""}
     assert capfd.readouterr().out == ""
 

@@ -37,27 +37,22 @@ with open(report, "w") as file:
 '''
 
 
-@pytest.fixture(scope="module")
-def unpacked(tmp_path_factory) -> Path:
-    """Returns the unpacked archive, made without compression and kernels, which take minutes."""
-    output = tmp_path_factory.mktemp("dist")
+@pytest.mark.spark
+@pytest.mark.long
+def test_a_host_scores_from_the_archive_alone(tmp_path):
+    """The archive is made without compression and kernels, which take minutes."""
+    output, unpacked = tmp_path / "dist", tmp_path / "opt"
     fast = ("--no-kernels", "--compression", "0")
     said = output_of(sys.executable, ROOT / "infra/dist.py", "--output", output, *fast)
     [archive] = output.glob("*.tar.gz")
     assert f"--archives {archive.name}#gaixie" in said
-    (output / "opt").mkdir()
-    output_of("tar", "-xzf", archive, "-C", output / "opt")
+    unpacked.mkdir()
+    output_of("tar", "-xzf", archive, "-C", unpacked)
     archive.unlink()
-    about = (output / "opt/lib").glob("python3*/site-packages/*.dist-info")
+    about = (unpacked / "lib").glob("python3*/site-packages/*.dist-info")
     packages = {path.name.partition("-")[0] for path in about}
     assert {"numpy", "pyarrow", "lightgbm", "boto3"} <= packages
     assert not {"torch", "pyspark", "pytest"} & packages
-    return output / "opt"
-
-
-@pytest.mark.spark
-@pytest.mark.long
-def test_a_host_scores_from_the_archive_alone(unpacked, tmp_path):
     python = unpacked / "bin/python"
     submit = [SPARK_HOME / "bin" / "spark-submit", "--master", "local[1]"]
     for setting in (

@@ -23,11 +23,6 @@ EXAMPLES = ROOT / "examples" / "pairs.jsonl"
 UNUSABLE = ROOT / "examples" / "unusable.jsonl"
 
 
-def same_rows(a: pd.DataFrame, b: pd.DataFrame) -> None:
-    """Asserts that rows are equal to the last bit, whatever the order of columns."""
-    pd.testing.assert_frame_equal(a[sorted(a)], b[sorted(b)], check_exact=True)
-
-
 # What a run holds
 
 
@@ -81,7 +76,7 @@ def test_rows_are_the_inputs_rows(run, examples):
     keys = ["source", "paraphrase", "origin"]
     expected = pd.concat([examples[keys], again[keys].assign(origin="human")])
     found = rows[keys].sort_values(keys, ignore_index=True)
-    same_rows(found, expected.sort_values(keys, ignore_index=True))
+    pd.testing.assert_frame_equal(found, expected.sort_values(keys, ignore_index=True))
     unusable = pd.read_json(UNUSABLE, lines=True)  # its last row is a duplicate
     by_id = pd.concat([examples, unusable]).set_index("id").loc[own["id"]]
     assert (by_id["source"].to_numpy() == own["source"].to_numpy()).all()

@@ -26,18 +26,6 @@ def vectors(tmp_path_factory) -> str:
     return str(path)
 
 
-@pytest.fixture(scope="module")
-def table(tmp_path_factory) -> str:
-    """Returns reviews whose label one word decides."""
-    rng, rows = np.random.default_rng(0), ["label,review"]
-    for number in range(240):
-        word = rng.choice([["失望", "难过", "糟糕"], ["满意", "高兴", "开心"]][number % 2])
-        rows.append(f"{number % 2},{number}号{rng.choice(['房间', '酒店'])}让人{word}")
-    path = tmp_path_factory.mktemp("reviews") / "reviews.csv"
-    path.write_text("\n".join(rows) + "\n", "utf-8")
-    return str(path)
-
-
 def test_the_kth_nearest_word(vectors):
     near = neighbours(["满意", "房间", "无", "好"], load_vectors(vectors))
     assert near["满意"] == ["高兴", "开心", "好"]
@@ -61,8 +49,15 @@ def test_by_review_as_in_table_3():
     assert row["spearman"]["low"] < expected < row["spearman"]["high"]
 
 
-def test_the_command(table, vectors, tmp_path):
-    line = ["--reviews", table, "--vectors", vectors, "--output", str(tmp_path)]
+def test_the_command(vectors, tmp_path):
+    """One word decides the label of each review."""
+    rng, rows = np.random.default_rng(0), ["label,review"]
+    for number in range(240):
+        word = rng.choice([["失望", "难过", "糟糕"], ["满意", "高兴", "开心"]][number % 2])
+        rows.append(f"{number % 2},{number}号{rng.choice(['房间', '酒店'])}让人{word}")
+    path = tmp_path / "reviews.csv"
+    path.write_text("\n".join(rows) + "\n", "utf-8")
+    line = ["--reviews", str(path), "--vectors", vectors, "--output", str(tmp_path)]
     line += ["--seeds", "1", "--samples", "20"]
     assert main(line) == 0
     result = json.loads((tmp_path / "generators.json").read_text("utf-8"))

@@ -20,16 +20,12 @@ def folder(tmp_path) -> Path:
     return tmp_path
 
 
-def run(folder: Path, *more: str) -> dict:
-    line = ["--data", str(folder), "--output", str(folder / "out"), *more]
-    assert main(line) == 0
-    return json.loads((folder / "out/simplifications.json").read_text("utf-8"))
-
-
 def test_a_small_set_by_hand(folder):
     system = folder / "system.txt"
     system.write_text("他生病了。\n我高兴。\n", "utf-8")
-    result = run(folder, "--system", f"ours={system}")
+    line = ["--data", str(folder), "--output", str(folder / "out"), "--system", f"ours={system}"]
+    assert main(line) == 0
+    result = json.loads((folder / "out/simplifications.json").read_text("utf-8"))
     assert {*result["systems"]} == {"source", "a person", "person 0", "person 1", "ours"}
     assert result["systems"]["ours"]["bleu"]["score"] == pytest.approx(100)  # each is a reference
     people = [result["systems"][f"person {k}"]["sari"]["score"] for k in range(2)]

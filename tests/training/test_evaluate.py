@@ -28,12 +28,6 @@ HUMAN = ["昨天我们看花在公园", "书他在看", "《三国》他2024年3
 PAIRS = [(source, target) for source, target in zip(SOURCES, HUMAN, strict=True)]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> str:
-    """Returns a model that writes what the person writes; read-only."""
-    return tiny_seq2seq(tmp_path_factory.mktemp("model"), PAIRS)
-
-
 def write_table(path: Path, columns: dict[str, list[str | None]]) -> str:
     pd.DataFrame(columns).to_json(path, orient="records", lines=True)
     return str(path)
@@ -105,8 +99,9 @@ def test_entities_kept(source, paraphrase, kept):
 # Systems
 
 
-def test_a_model(tmp_path, pairs, folder):
+def test_a_model(tmp_path, pairs):
     """A model knows the person's paraphrases by heart."""
+    folder = tiny_seq2seq(tmp_path / "model", PAIRS)
     line = ["--system", "human", "--model", f"now={folder}", "--rank-by", "model"]
     result = run(tmp_path, pairs, *line)
     assert [one["name"] for one in result["systems"]] == ["copy", "human", "now"]

@@ -3,7 +3,6 @@
 import math
 from itertools import combinations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,15 +11,11 @@ from gaixie.udfs.meaning import core_features, surface
 from gaixie.udfs.text.code_points import from_strings, word_ends
 
 
-def by_kernel(sources: list[list[str]], paraphrases: list[list[str]]) -> np.ndarray:
-    a, b = (from_strings(["".join(words) for words in rows]) for rows in (sources, paraphrases))
-    rows = core_features.count(a, b, word_ends(sources), word_ends(paraphrases))
-    return rows[:, : len(surface.NAMES)]
-
-
 def columns(source: str, paraphrase: str) -> dict[str, float]:
     """Returns the columns of sentences written 我/爱/北京."""
-    row = by_kernel([source.split("/")], [paraphrase.split("/")])[0]
+    texts = (from_strings([text.replace("/", "")]) for text in (source, paraphrase))
+    words = (word_ends([text.split("/")]) for text in (source, paraphrase))
+    row = core_features.count(*texts, *words)[0, : len(surface.NAMES)]
     return dict(zip(surface.NAMES, row.tolist(), strict=True))
 
 

@@ -13,16 +13,12 @@ from gaixie.udfs.metrics.weem4pg import WEEM4PG, WordVectors, load_vectors, scor
 VECTORS = {"高兴": [0.8, -0.6], "快乐": [1.0, 0.0], "难过": [0.0, 1.0], "glad": [0.6, 0.8]}
 
 
-def lines(scale=1.0):
-    rows = [f"{w} {x * scale} {y * scale}" for w, (x, y) in VECTORS.items()]
-    return "\n".join([f"{len(VECTORS)} 2", *rows]) + "\n"
-
-
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     """Writes vectors in word2vec's text format, whose lengths must not matter."""
     path = tmp_path_factory.mktemp("vectors") / "vectors.txt"
-    path.write_text(lines(scale=3.0), encoding="utf-8")
+    rows = [f"{word} {3 * x} {3 * y}" for word, (x, y) in VECTORS.items()]
+    path.write_text("\n".join([f"{len(VECTORS)} 2", *rows]) + "\n", encoding="utf-8")
     return str(path)
 
 

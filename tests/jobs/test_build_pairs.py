@@ -195,8 +195,6 @@ MISTAKES = {
 def test_mistakes(spark, lists):
     output = lists.parent / "p"
     for line, named in MISTAKES.items():
-        with pytest.raises(UserError) as refused:
+        with pytest.raises(UserError, match=rf"^[^\n]*{named}[^\n]*$"):
             main([*line.format(lists, lists.parent).split(), "--output", str(output)])
-        assert named in str(refused.value)
-        assert "\n" not in str(refused.value)
         assert not (output / "manifest.json").exists()

@@ -80,7 +80,6 @@ def test_bad_input(spark, corpus, tmp_path):
         f"--input {corpus} --column id": "column 'id' is bigint",
         f"--input {corpus} --segmenter ltp:none": "none",
     }.items():
-        with pytest.raises(UserError, match=named) as refused:
+        with pytest.raises(UserError, match=rf"^[^\n]*{named}[^\n]*$"):
             main([*line.split(), "--output", str(tmp_path / "v")])
-        assert "\n" not in str(refused.value)
         assert not (tmp_path / "v").exists()

@@ -48,6 +48,5 @@ def test_a_model_for_each_direction(tmp_path):
 @pytest.mark.parametrize("model", ["{folder}", "none/such", "{empty}"])
 def test_models_that_cannot_be_used(translator, tmp_path, model):
     name = model.format(folder=translator, empty=tmp_path)
-    with pytest.raises(UserError, match=name) as refused:
+    with pytest.raises(UserError, match=rf"^[^\n]*{name}[^\n]*$"):
         method(name).check()  # the first has no token of Arabic
-    assert "\n" not in str(refused.value)

@@ -3,14 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gaixie.training.loop.controller import (
-    CONTINUE,
-    END_STAGE,
-    SAVE_BEST,
-    Decision,
-    Evaluation,
-    decide,
-)
+from gaixie.training.loop import controller
+from gaixie.training.loop.controller import Decision, Evaluation, decide
 from gaixie.training.settings import Limits
 
 
@@ -19,7 +13,7 @@ def follow(limits: Limits, evaluations: list[Evaluation], max_steps: int = 999) 
     decisions: list[Decision] = []
     for end in range(1, len(evaluations) + 1):
         decisions.append(decide(limits, max_steps, evaluations[:end]))
-        if decisions[-1].action == END_STAGE:
+        if decisions[-1].action == controller.END_STAGE:
             break
     return decisions
 
@@ -41,9 +35,9 @@ def test_all_of_the_figure():
         (0.7, 0.44),  # 2nd miss in a row
     ]
     decisions = follow(Limits(patience=2, min_delta=0.01), steps(*values))
-    assert [decision.action for decision in decisions] == [
-        *(CONTINUE, CONTINUE, SAVE_BEST, CONTINUE, SAVE_BEST, CONTINUE, CONTINUE, END_STAGE),
-    ]
+    on, best = controller.CONTINUE, controller.SAVE_BEST
+    actions = [on, on, best, on, best, on, on, controller.END_STAGE]
+    assert [decision.action for decision in decisions] == actions
     assert [decision.evaluation for decision in decisions] == [*range(1, 9)]
     bests = [None, None, 0.40, 0.40, 0.45, 0.45, 0.45, 0.45]
     assert [decision.best for decision in decisions] == bests
@@ -54,11 +48,11 @@ def test_all_of_the_figure():
 def test_its_budget_ends_a_stage():
     limits = Limits(patience=9)
     *_, last = follow(limits, steps((0.6, 0.1), (0.6, 0.2), (0.6, 0.15), (0.6, 0.3)), 30)
-    assert (last.action, last.evaluation, last.best) == (END_STAGE, 3, 0.2)
+    assert (last.action, last.evaluation, last.best) == (controller.END_STAGE, 3, 0.2)
     assert "has used its budget of 30 steps" in last.reason
     assert "the best weights are those of evaluation 2, 0.2000" in last.reason
     *_, last = follow(limits, steps(*[(0.1, 0)] * 4), 30)
-    assert (last.action, last.best, last.best_evaluation) == (END_STAGE, None, None)
+    assert (last.action, last.best, last.best_evaluation) == (controller.END_STAGE, None, None)
     assert "it was never readable, so the current weights stay" in last.reason
 
 
@@ -107,6 +101,7 @@ def test_decides_as_the_plain_reference(limits, max_steps, history):
         since = history[number:end] if found else []
         misses = sum(one.accuracy > limits.accuracy for one in since)
         if misses >= limits.patience or history[end - 1].step >= max_steps:
-            assert decision.action == END_STAGE
+            assert decision.action == controller.END_STAGE
         else:
-            assert decision.action == (SAVE_BEST if number == end else CONTINUE)
+            going_on = controller.SAVE_BEST if number == end else controller.CONTINUE
+            assert decision.action == going_on

@@ -17,10 +17,7 @@ ROOT = Path(__file__).parents[3]
 ENTITIES = load_settings(ROOT / "conf/entities.yaml")
 
 tokenizer = EntityAlignedTokenizer.from_words(WORDS, ENTITIES)
-
-
-def tokens(text: str) -> list[str]:
-    return tokenizer.tokenize(text)
+tokens = tokenizer.tokenize
 
 
 # What a sentence becomes

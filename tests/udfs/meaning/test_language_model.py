@@ -17,10 +17,8 @@ CHARACTERS = "甲乙丙"
 UNIGRAMS = [-9, -99, -2, -1, -2, -3]  # unknown, begin, end, 甲, 乙, 丙
 
 
-def number(character: str) -> int:
-    return {"^": lm_kernel.BEGIN, "$": lm_kernel.END}.get(
-        character
-    ) or lm_kernel.FIRST_CHARACTER + CHARACTERS.index(character)
+NUMBERS = {"^": lm_kernel.BEGIN, "$": lm_kernel.END}
+NUMBERS |= {character: k for k, character in enumerate(CHARACTERS, lm_kernel.FIRST_CHARACTER)}
 
 
 def model_of(grams: dict[str, tuple[float, float]], backoffs: dict[str, float], order: int):
@@ -30,17 +28,17 @@ def model_of(grams: dict[str, tuple[float, float]], backoffs: dict[str, float], 
     """
     characters = np.zeros(ord("甲") + 1, np.uint16)
     for character in CHARACTERS:
-        characters[ord(character)] = number(character)
+        characters[ord(character)] = NUMBERS[character]
     unigrams = np.zeros((len(UNIGRAMS), 2), np.float32)
     unigrams[:, 0] = UNIGRAMS
     for character, backoff in backoffs.items():
-        unigrams[number(character), 1] = backoff
+        unigrams[NUMBERS[character], 1] = backoff
     buckets = 3
     slots = np.zeros(buckets * lm_kernel.WAYS, np.uint32)
     for gram, (log_p, backoff) in grams.items():
         value = lm_kernel.SEED
         for character in reversed(gram):
-            value = np.uint64(lm_kernel.extend_hash(value, np.uint64(number(character))))
+            value = np.uint64(lm_kernel.extend_hash(value, np.uint64(NUMBERS[character])))
         start = int(lm_kernel.first_slot(value, np.uint64(buckets)))
         free = start + int((slots[start : start + lm_kernel.WAYS] != 0).sum())
         code = (1 + round(-4 * log_p)) << 8 | round(-4 * backoff)

@@ -15,11 +15,8 @@ PIECES = st.lists(
     st.sampled_from(["今天天气很好", "我们", "early", " ", "哈", "好的，", "3.5", "\u3000", "𠮷"])
 ).map("".join)
 TEXT = st.one_of(SHARING, ANY, PIECES)
-ROWS = st.lists(
-    st.tuples(TEXT, st.tuples(TEXT, st.one_of(st.none(), TEXT), st.one_of(st.none(), TEXT))),
-    min_size=1,
-    max_size=6,
-)
+REFERENCES = st.tuples(TEXT, st.none() | TEXT, st.none() | TEXT)
+ROWS = st.lists(st.tuples(TEXT, REFERENCES), min_size=1, max_size=6)
 
 
 @settings(max_examples=60)

@@ -61,11 +61,7 @@ def test_resamples_keep_a_group_together():
 def test_diversity_by_hand():
     source = pa.array(["abcd", "wxyz", "nobody"])
     same, other = pa.array(["abcd", "wxyz", None]), pa.array(["hijk", None, None])
-    found = bootstrap.diversity(
-        load_metric("self-bleu").sentence_scores,
-        source,
-        [same, other],
-        bootstrap.Resamples(range(3), 20),
-    )
+    score, resamples = load_metric("self-bleu").sentence_scores, bootstrap.Resamples(range(3), 20)
+    found = bootstrap.diversity(score, source, [same, other], resamples)
     # Row 1: a copy, 100, and a text that shares nothing, 0. Row 2: a copy. Row 3: no reference.
     assert [round(found[name].score, 6) for name in ("min", "mean", "max")] == [50, 75, 100]

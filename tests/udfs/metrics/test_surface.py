@@ -11,9 +11,7 @@ from gaixie.udfs.metrics.edit_distance import EditDistance
 from gaixie.udfs.metrics.grams import tokenizer
 from gaixie.udfs.metrics.pinc import PINC
 
-TEXT = st.one_of(
-    st.text("的一是 ", max_size=40), st.text(st.characters(codec="utf-8"), max_size=12)
-)
+TEXT = st.text("的一是 ", max_size=40) | st.text(st.characters(codec="utf-8"), max_size=12)
 
 
 def one(metric, *texts):

@@ -9,16 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gaixie.udfs.text import normalise as norm
 from gaixie.udfs.text.code_points import to_strings
-from gaixie.udfs.text.normalise import (
-    _PICTURE,
-    HAN,
-    NULL,
-    UNDECODABLE,
-    normalise,
-    normalise_column,
-    written_places,
-)
 
 REPLACEMENT = "\ufffd"
 # The blocks of CJK unified and compatibility ideographs, and 〇.
@@ -45,9 +37,9 @@ def without_invisible(text: str) -> str:
     for k in [place for place, visible in enumerate(kept) if not visible]:
         character, before, after = text[k], text[k - 1 : k], text[k + 1 : k + 2]
         styled = before in INVISIBLE and before != "\u200d" and kept[k - 1]
-        of_emoji = styled or re.match(_PICTURE, before)
+        of_emoji = styled or re.match(norm._PICTURE, before)
         if character == "\u200d":
-            kept[k] = bool(of_emoji and re.match(_PICTURE, after))
+            kept[k] = bool(of_emoji and re.match(norm._PICTURE, after))
         elif character == "\ufe0f" or "\U000e0020" <= character <= "\U000e007f":
             keycap = character + after == "\ufe0f\u20e3" and before in [*"#*0123456789"]
             kept[k] = bool(of_emoji or keycap)
@@ -61,7 +53,7 @@ def by_definition(text: str) -> str:
 def column(texts, kind=None) -> tuple[list[str], list[int]]:
     """Returns (normalised rows, flags) of a list of strings or an Arrow array."""
     array = pa.array(texts, kind or pa.string()) if isinstance(texts, list) else texts
-    text, flags = normalise_column(array)
+    text, flags = norm.normalise_column(array)
     assert (text.values.dtype, text.offsets.dtype, flags.dtype) == (np.uint32, np.int64, np.uint8)
     assert len(text.offsets) == len(array) + 1
     assert len(flags) == len(array)
@@ -74,7 +66,7 @@ def assert_as_definition(texts: list[str]) -> None:
     rows, flags = column(texts)
     expected = [by_definition(text) for text in texts]
     assert rows == expected
-    flagged = [HAN if IS_HAN.search(row) else 0 for row in expected]
+    flagged = [norm.HAN if IS_HAN.search(row) else 0 for row in expected]
     assert flags == flagged
 
 
@@ -101,7 +93,7 @@ GOLDEN = [
 
 @pytest.mark.parametrize(("text", "expected"), GOLDEN)
 def test_golden(text, expected):
-    assert normalise(text) == expected
+    assert norm.normalise(text) == expected
     assert_as_definition([text])
 
 
@@ -154,9 +146,9 @@ def test_any_texts(texts):
 @given(st.text("你好 \u200b\ufeff\u200d\ufe0f☀👩e\u0301㍿…", max_size=12))
 def test_places_in_the_written_text(text):
     """The character at each place must be the one that the normalised text has, or become it."""
-    places = written_places(text)
+    places = norm.written_places(text)
     if places is not None:
-        assert len(places) == len(normalise(text))
+        assert len(places) == len(norm.normalise(text))
         assert places == sorted(places)
         assert not any(text[place] in "\u200b\ufeff" for place in places)
 
@@ -176,9 +168,9 @@ def assert_as_python_decodes(raw: list[bytes]) -> None:
         try:
             decoded = row.decode("utf-8")
         except UnicodeDecodeError:
-            assert (text, flag) == ("", UNDECODABLE), row
+            assert (text, flag) == ("", norm.UNDECODABLE), row
             continue
-        assert bool(flag & UNDECODABLE) == (REPLACEMENT in decoded), row
+        assert bool(flag & norm.UNDECODABLE) == (REPLACEMENT in decoded), row
         if REPLACEMENT not in decoded:
             assert text == by_definition(decoded), row
 
@@ -204,7 +196,7 @@ def test_decodes_as_python_does_every_two_bytes():
 
 MIXED = ["今天", None, "", "e\u0301 ", "  ", "ﷺ", "a", None, "①好", "\u1112\u1161\u11ab", "abc"]
 MIXED_ROWS = [by_definition(text or "") for text in MIXED]
-MIXED_FLAGS = [HAN, NULL, 0, 0, 0, 0, 0, NULL, HAN, 0, 0]
+MIXED_FLAGS = [norm.HAN, norm.NULL, 0, 0, 0, 0, 0, norm.NULL, norm.HAN, 0, 0]
 KINDS = [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()]
 
 
@@ -223,7 +215,7 @@ def test_a_null_may_hide_bytes():
     offsets = np.array([0, 3, 5, 7], np.int32)
     valid = pa.py_buffer(bytes([0b101]))
     array = pa.StringArray.from_buffers(3, pa.py_buffer(offsets), pa.py_buffer(data), valid, 1)
-    assert column(array) == (["今", "", "ab"], [HAN, NULL, 0])
+    assert column(array) == (["今", "", "ab"], [norm.HAN, norm.NULL, 0])
 
 
 @pytest.mark.parametrize(
@@ -233,4 +225,4 @@ def test_a_null_may_hide_bytes():
 )
 def test_other_types_are_refused(array):
     with pytest.raises(TypeError, match="must be an Arrow string column"):
-        normalise_column(array)
+        norm.normalise_column(array)

@@ -58,9 +58,8 @@ def _correlations(encoder: PairEncoder, sets: Sets, data: Path) -> dict[str, flo
         predicted = encoder.predict(rows["source"].tolist(), rows["paraphrase"].tolist())
         for k, name in enumerate(RATINGS):
             found[f"{name}, {part}, Spearman"] = float(spearmanr(predicted[:, k], rows[name])[0])
-    human = [
-        row for row in read_json_lines(data / "bq_para.dev.jsonl") if human_test(row["source"])
-    ]
+    human = read_json_lines(data / "bq_para.dev.jsonl")
+    human = [row for row in human if human_test(row["source"])]
     sides = [row["source"] for row in human], [row["candidate"] for row in human]
     scores = encoder.predict(*sides)[:, TASKS.index("human")]
     found["BQ-Para, Spearman"] = float(spearmanr(scores, [row["human"] for row in human])[0])

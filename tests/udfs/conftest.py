@@ -1,5 +1,5 @@
-"""Fixtures for the tests of udfs: the examples, a small encoder, toy segmenters, and a feature by both
-its implementations."""
+"""Fixtures for the tests of udfs: the examples, a small encoder, toy segmenters, and a feature by
+both its implementations."""
 
 import re
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 
 import pandas as pd
 import pytest
@@ -20,14 +19,15 @@ SENTENCES = [f"第{number}号仓库的货物在昨天夜里全部运到了码头
 @pytest.fixture
 def serve(tmp_path, monkeypatch) -> Iterator[Callable[..., Server]]:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with ExitStack() as stack:
+    started: list[Server] = []
 
-        def start(script: dict[str, list[str]] | None = None) -> Server:
-            server = Server(tmp_path, script)
-            stack.callback(server.stop)
-            return server
+    def start(script: dict[str, list[str]] | None = None) -> Server:
+        started.append(Server(tmp_path, script))
+        return started[-1]
 
-        yield start
+    yield start
+    for server in started:
+        server.stop()
 
 
 def llm(url: str, **given: object) -> Llm:

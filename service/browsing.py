@@ -25,7 +25,7 @@ from pyarrow import csv
 
 from gaixie.service.changes import changes as mark
 from gaixie.service.part import Part, busy, json_response, while_connected
-from gaixie.service.scoring import verdict
+from gaixie.service.scoring import unmarked, verdict
 from gaixie.service.settings import ServiceSettings
 from gaixie.udfs.meaning.explain import Why
 from gaixie.udfs.spscore import OUTPUTS
@@ -326,8 +326,8 @@ class BrowsingPart(Part):
         row |= {
             "verdict": verdict(row),
             "reason": None,
-            "reasons": self.why(source, paraphrase, row) if judged else [],
-            "changes": mark(source, paraphrase, self.segmenter),
+            "changes": (marks := mark(source, paraphrase, self.segmenter)),
+            "reasons": unmarked(self.why(source, paraphrase, row), marks) if judged else [],
         }
         return json_response(row)
 

@@ -7,13 +7,12 @@ import asyncio
 import re
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
-from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, Field
 
@@ -21,7 +20,7 @@ from gaixie.service.batching import Batcher
 from gaixie.service.changes import Changes, changes
 from gaixie.service.part import Part, json_response, while_connected
 from gaixie.service.settings import ServiceSettings
-from gaixie.service.uploads import XLSX, Upload, read_upload
+from gaixie.service.uploads import XLSX, Reading, Upload, read_upload
 from gaixie.udfs.meaning.core_features import Resources
 from gaixie.udfs.meaning.explain import explain_pairs
 from gaixie.udfs.spscore import OUTPUTS, SPScore
@@ -40,7 +39,7 @@ Verdict = Literal[
     "no_paraphrase", "other_meaning", "near_copy", "poor", "light", "clear", "thorough"
 ]
 LEVELS: tuple[Verdict, ...] = ("no_paraphrase", "poor", "light", "clear", "thorough")
-NO_COUNTERPART = re.compile("“(.+)” has no counterpart in the (source|paraphrase)")
+NO_COUNTERPART = re.compile("“(.+)” has no counterpart in the")
 BOUNDS = (0.1, 0.3, 0.42, 0.54)
 """Scores at which the raters' levels begin, but the lowest, for sentences that people write."""
 SAME_MEANING, LITTLE_CHANGE = 0.5, 0.3
@@ -49,27 +48,9 @@ Pair = tuple[str, str]
 Given = tuple[str | None, str | None]
 Options = tuple[bool, bool]
 """(explain, changes)."""
-Column = Annotated[
-    str | None,
-    Query(description="name of its column; detected if not given: source, 原句, 原文, 改写, …"),
-]
 Text = Annotated[str, AfterValidator(whole)]
 """A sentence, or another text, of a request; half a surrogate pair makes it undecodable."""
 Judged = Annotated[float | None, Field(ge=0, le=1)]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How to read a table: the query parameters."""
-
-    encoding: Annotated[
-        Literal["utf-8", "gb18030", "utf-16", "utf-32", "big5"] | None,
-        Query(description="detected if not given"),
-    ] = None
-    source: Column = None
-    paraphrase: Column = None
-
-
 Read = Annotated[Reading, Depends()]
 
 
@@ -157,7 +138,7 @@ class ScoringPart(Part):
         self.judge((True, True), [BAD])  # reads every table that reasons need
 
     def about(self) -> dict[str, Any]:
-        return {"tier": self.tier, "signature": self.signature}
+        return {"tier": self.tier, "signature": self.signature, "levels": BOUNDS}
 
     def judge(self, options: Options, pairs: list[Given]) -> list[dict[str, Any]]:
         """Returns a Score for each pair. Pairs that the scoring job would quarantine are not
@@ -189,15 +170,15 @@ class ScoringPart(Part):
         pairs = [(pair.source, pair.paraphrase) for pair in given.pairs]
         if len(pairs) > (most := self.settings.max_pairs):
             raise HTTPException(413, f"{len(pairs):,} pairs: at most {most:,} a request")
-        options = given.explain, given.changes
-        work = self._batcher.submit(options, pairs, self.settings.timeout)
+        work = self._batcher.submit((given.explain, given.changes), pairs, self.settings.timeout)
         scores = await while_connected(request, work)
         return json_response({"signature": self.signature, "scores": scores})
 
     async def score_table(self, request: Request, reading: Read) -> Response:
         """Judges the pairs of a CSV, TSV or XLSX file.
 
-        Streams all its columns, followed by the judgements, spscore and reason, as CSV in UTF-8.
+        Streams all its columns, followed by the judgements, spscore, verdict and reason, as CSV in
+        UTF-8.
         """
         table = await self._table(request, reading)
         pairs = table.pairs()
@@ -216,16 +197,17 @@ class ScoringPart(Part):
     async def table_facts(self, request: Request, reading: Read) -> Response:
         """Says how /v1/score-table would read a file: its encoding (utf-8, gb18030, utf-16, big5 or
         xlsx), its columns, which of them hold source and paraphrase (null: none was recognised),
-        and the number of rows below the header.
+        the number of rows below the header, and the sheets that have rows; these are facts of the
+        first of them unless one is named.
         """
-        table = await self._table(request, reading)
-        names = ("encoding", "source", "paraphrase")
+        table = await self._table(request, reading, first=True)
+        names = ("encoding", "source", "paraphrase", "sheet", "sheets")
         facts = {name: getattr(table, name) for name in names}
         return json_response({**facts, "columns": [*table.table], "rows": len(table.table)})
 
-    async def _table(self, request: Request, reading: Reading) -> Upload:
+    async def _table(self, request: Request, reading: Reading, first: bool = False) -> Upload:
         kind, body = request.headers.get("content-type", ""), await request.body()
-        table = await asyncio.to_thread(read_upload, body, kind, **vars(reading))
+        table = await asyncio.to_thread(read_upload, body, kind, reading, first)
         if (rows := len(table.table)) > (most := self.settings.max_rows):
             raise HTTPException(413, f"{rows:,} rows: at most {most:,} a table")
         return table
@@ -263,12 +245,12 @@ def with_reasons(
         for (source, paraphrase), answer in zip(pairs, answers, strict=True):
             answer["changes"] = marks = changes(source, paraphrase, segmenter)
             if explained:
-                answer["reasons"] = [why for why in answer["reasons"] if not _is_marked(why, marks)]
+                answer["reasons"] = unmarked(answer["reasons"], marks)
 
 
-def _is_marked(reason: str, marks: Changes) -> bool:
-    """Tells whether a reason says that a word has no counterpart, and the marks show one."""
-    if not (found := NO_COUNTERPART.search(reason)):
-        return False
-    segments = marks["source" if found[2] == "paraphrase" else "paraphrase"]
-    return any(own["kind"] in ("moved", "replaced") and found[1] in own["text"] for own in segments)
+def unmarked(reasons: Sequence[str], marks: Changes) -> list[str]:
+    """Leaves out the reasons that say that a word has no counterpart where the marks show one."""
+    segments = [*marks["source"], *marks["paraphrase"]]
+    shown = "\n".join(own["text"] for own in segments if own["kind"] in ("moved", "replaced"))
+    said = {why: found[1] for why in reasons if (found := NO_COUNTERPART.search(why))}
+    return [why for why in reasons if why not in said or said[why] not in shown]

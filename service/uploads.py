@@ -3,23 +3,38 @@ columns."""
 
 from __future__ import annotations
 
+import io
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pandas as pd
 import pyarrow as pa
-from fastapi import HTTPException
+from fastapi import HTTPException, Query
 
 from gaixie.udfs.spscore import OUTPUTS
-from gaixie.udfs.storage.records import likely_encoding
+from gaixie.udfs.storage.records import filled_sheets, likely_encoding
 from gaixie.udfs.storage.tables import MALFORMED_LINE, Form, Part, header_of, known_as, read
 
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-ADDED = (*OUTPUTS, "reason")
+ADDED = (*OUTPUTS, "verdict", "reason")
 """Columns that an answer adds."""
+
+NAMED = Query(description="name of its column; detected if not given: source, 原句, 原文, 改写, …")
+Column = Annotated[str | None, NAMED]
+Encoding = Literal["utf-8", "gb18030", "utf-16", "utf-32", "big5"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read a table: the query parameters."""
+
+    encoding: Annotated[Encoding | None, Query(description="detected if not given")] = None
+    source: Column = None
+    paraphrase: Column = None
+    sheet: Annotated[str | None, Query(description="worksheet, if several have rows")] = None
 
 
 @dataclass
@@ -33,6 +48,9 @@ class Upload:
     encoding: str
     source: str | None = None
     paraphrase: str | None = None
+    sheet: str | None = None
+    sheets: Sequence[str] = ()
+    """The worksheets of a workbook that have rows."""
 
     def pairs(self) -> list[tuple[str | None, str | None]]:
         """Returns the pairs of the rows. Raises HTTPException if there are none."""
@@ -53,16 +71,20 @@ class Upload:
         return whole.to_csv(index=False, header=start == 0, lineterminator="\n")
 
 
-def read_upload(
-    body: bytes, kind: str, encoding: str | None, source: str | None, paraphrase: str | None
-) -> Upload:
-    """Reads a table. kind: its Content-Type. Detects whatever is None. Raises HTTPException."""
+def read_upload(body: bytes, kind: str, reading: Reading, first: bool = False) -> Upload:
+    """Reads a table. kind: its Content-Type. Detects whatever reading does not say. first: whether
+    to read the first of several sheets if none is named. Raises HTTPException.
+    """
+    encoding: str | None = reading.encoding
+    sheets: list[str] = []
     with tempfile.TemporaryDirectory(prefix="gaixie-upload-") as folder:
         path = Path(folder, "table")
         path.write_bytes(body)
         try:
             if XLSX in kind or body.startswith(b"PK\3\4"):
-                form, encoding = Form("xlsx"), "xlsx"
+                sheets = [*filled_sheets(io.BytesIO(body))]
+                sheet = reading.sheet or next(iter(sheets if first else ()), None)
+                form, encoding = Form("xlsx", sheet=sheet), "xlsx"
             elif encoding := encoding or likely_encoding(body[:1_000_000]):
                 form = Form("tsv" if "tab-separated" in kind else "csv", encoding)
             else:
@@ -79,5 +101,5 @@ def read_upload(
     lines = table.pop(MALFORMED_LINE)
     if header:
         table[header[0]] = table[header[0]].where(lines.isna(), lines)
-    sides = (source or known_as(header, "source"), paraphrase or known_as(header, "paraphrase"))
-    return Upload(table, lines.notna(), encoding, *sides)
+    named = [getattr(reading, side) or known_as(header, side) for side in ("source", "paraphrase")]
+    return Upload(table, lines.notna(), encoding, named[0], named[1], form.sheet, sheets)

@@ -96,9 +96,8 @@ def by_pandas(table: pd.DataFrame, wanted: Filter) -> pd.DataFrame:
 @given(filters, st.sampled_from(SCORES), st.booleans(), st.integers(9, 90))
 @settings(max_examples=60)
 def test_pages_are_all_rows_in_order(pairs, table, wanted, sort, descending, limit):
-    expected = by_pandas(table, wanted).sort_values(
-        [sort, "pair_id"], ascending=[not descending, True]
-    )
+    ascending = [not descending, True]
+    expected = by_pandas(table, wanted).sort_values([sort, "pair_id"], ascending=ascending)
     found: list[dict] = []
     while page := pairs.page(pairs.cursor(), wanted, limit, sort, descending, len(found)):
         found += page
@@ -124,8 +123,7 @@ def test_samples_and_selections(pairs, table, wanted, count, seed):
     known = {*by_pandas(table, wanted)["pair_id"]}
 
     def drawn(seed: int) -> list[str]:
-        rows = pairs.page(pairs.cursor(), wanted, count, seed=seed)
-        return [row["pair_id"] for row in rows]
+        return [row["pair_id"] for row in pairs.page(pairs.cursor(), wanted, count, seed=seed)]
 
     sample = drawn(seed)
     assert len({*sample}) == len(sample) == min(count, len(known))
@@ -229,11 +227,9 @@ def run(tmp_path_factory) -> tuple[Path, pa.Table]:
 
 @pytest.fixture(scope="module")
 def client(run):
-    folder, _ = run
-    manifest = read_run(str(folder))
-    core = "SPScore-zh|tier:core|"
-    settings = ServiceSettings()
-    part = BrowsingPart(Pairs(str(folder), manifest), manifest, explainer(core), settings)
+    uri, why, settings = str(run[0]), explainer("SPScore-zh|tier:core|"), ServiceSettings()
+    manifest, false = read_run(uri), "meaning: “从来” has no counterpart in the source"
+    part = BrowsingPart(Pairs(uri, manifest), manifest, lambda *own: [*why(*own), false], settings)
     with TestClient(make_app([part], settings)) as client:
         yield client
 
@@ -246,8 +242,8 @@ def get(client, path: str, **query) -> dict:
 
 def test_what_it_is_about(client, run):
     facts = client.get("/v1/about").json()["parts"]["run"]
-    assert (facts["name"], facts["origins"], facts["stages"]) == ("examples", ["llm"], [1])
-    assert facts["scores"][0] == "spscore"
+    found = [facts[name] for name in ("name", "origins", "stages", "scores")]
+    assert found == ["examples", ["llm"], [1], [*SCORES]]
 
 
 def test_all_histograms_at_once(client):

@@ -13,6 +13,7 @@ from services import serving
 from gaixie.service.app import make_app
 from gaixie.service.scoring import ScoringPart, verdict
 from gaixie.service.settings import ServiceSettings
+from gaixie.service.uploads import XLSX
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 
 ROOT = Path(__file__).parents[2]
@@ -67,12 +68,8 @@ def test_what_the_job_would_set_aside_has_its_reason(service):
 
 
 def test_explanations_are_those_of_the_metric(service, metric):
-    written = {
-        "source": "　市图书馆 将于下周二举办古籍修复体验活动，！",
-        "paraphrase": "ＡＢＣ周二办 ",
-    }
-    pairs = [*PAIRS[:10], written]
-    given = {"pairs": pairs, "explain": True, "changes": True}
+    written = {"source": f"　{LONG[:4]} {LONG[4:17]}，！", "paraphrase": "ＡＢＣ周二办 "}
+    given = {"pairs": (pairs := [*PAIRS[:10], written]), "explain": True, "changes": True}
     answer = service.ask("/v1/score", given).json["scores"]
     said = [metric.explain(pair["source"], pair["paraphrase"]) for pair in pairs]
     assert [score["reasons"] for score in answer] == said
@@ -121,12 +118,12 @@ def test_a_table_comes_back_with_its_scores(service, encoding):
     assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
     assert answer.headers["X-Signature"].startswith("SPScore-zh|")
     found = [*csv.reader(io.StringIO(answer.body.decode(), newline=""))]
-    assert found[0] == [*HEADER, *OUTPUTS, "reason"]
+    assert found[0] == [*HEADER, *OUTPUTS, "verdict", "reason"]
     assert [[cell.replace("\r\n", "\n") for cell in row[:4]] for row in found[1:]] == ROWS
     pairs = [{"source": row[1], "paraphrase": row[3]} for row in ROWS]
     scores = service.ask("/v1/score", {"pairs": pairs}).json["scores"]
     for row, score in zip(found[1:], scores, strict=True):
-        wanted = [score[name] for name in (*OUTPUTS, "reason")]
+        wanted = [score[name] for name in (*OUTPUTS, "verdict", "reason")]
         assert row[4:] == ["" if value is None else str(value) for value in wanted]
 
 
@@ -134,7 +131,7 @@ def test_a_tab_separated_table_with_rows_that_are_wrong(service):
     body = f"source\tparaphrase\n{LONG}\t{LONG[::-1]}\na\tb\tc\n{LONG}\t\n".encode()
     answer = ask_table(service, body, "text/tab-separated-values")
     _, good, malformed, empty = csv.reader(io.StringIO(answer.body.decode()))
-    assert (good[0], good[-1], float(good[-2]) > 0) == (LONG, "", True)
+    assert (good[0], good[-1], float(good[-3]) > 0) == (LONG, "", True)
     assert (malformed[0].rstrip(), malformed[-1]) == ("a\tb\tc", "malformed")
     assert empty[-1] == "null"
 
@@ -156,16 +153,18 @@ def test_a_workbook_with_columns_of_any_name(service):
     book = openpyxl.Workbook()
     for row in (["编号", "原句", "甲", "改写"], [1, LONG, LONG[::-1], "乙"], [2, None, None, None]):
         book.active.append(row)
+    book.create_sheet("more").append(["原文"])
     file = io.BytesIO()
     book.save(file)
-    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-    facts = service.ask("/v1/table-facts", file.getvalue(), Content_Type=kind).json
-    assert (facts["encoding"], facts["rows"]) == ("xlsx", 2)
-    assert (facts["source"], facts["paraphrase"]) == ("原句", "改写")
-    chosen = ask_table(service, file.getvalue(), kind, f"?paraphrase={quote('甲')}")
+    facts = service.ask("/v1/table-facts", file.getvalue(), Content_Type=XLSX).json
+    assert (facts["encoding"], facts["rows"], facts["sheets"]) == ("xlsx", 2, ["Sheet", "more"])
+    more = service.ask("/v1/table-facts?sheet=more", file.getvalue(), Content_Type=XLSX).json
+    assert (facts["source"], facts["paraphrase"], more["source"]) == ("原句", "改写", "原文")
+    assert "found Sheet, more" in ask_table(service, file.getvalue(), XLSX).error()[2]
+    chosen = ask_table(service, file.getvalue(), XLSX, f"?sheet=Sheet&paraphrase={quote('甲')}")
     assert chosen.headers["Content-Type"].startswith("text/csv")
     header, row, empty = csv.reader(io.StringIO(chosen.body.decode()))
-    pair = {"source": LONG, "paraphrase": LONG[::-1]}
-    [expected] = service.ask("/v1/score", {"pairs": [pair]}).json["scores"]
+    given = {"pairs": [{"source": LONG, "paraphrase": LONG[::-1]}]}
+    [expected] = service.ask("/v1/score", given).json["scores"]
     assert float(row[header.index("spscore")]) == expected["spscore"]
     assert empty[-1] == "null"

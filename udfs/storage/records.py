@@ -17,6 +17,7 @@ import io
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 from zipfile import BadZipFile
 
@@ -282,30 +283,44 @@ def _as_json(value: Any) -> str:
 # Workbooks
 
 
-def sheet_records(file: BinaryIO) -> Iterator[Record]:
-    """Yields the rows of a workbook that are not empty; the first is the header.
-
-    Raises ValueError if it is no workbook, or if several sheets have rows.
-    """
+@contextmanager
+def _reading_workbook() -> Iterator[None]:
+    """Raises what a workbook's reader says as ValueError."""
     try:
-        from openpyxl import load_workbook
+        yield
     except ImportError:
         raise ValueError("Excel needs the package openpyxl: pip install openpyxl") from None
-    try:
-        book = load_workbook(file, read_only=True, data_only=True)
-        for sheet in book.worksheets:
-            sheet.reset_dimensions()  # which some programs write wrongly
-        used = [sheet for sheet in book.worksheets if any(map(any, sheet.values))]
-        if len(used) > 1:
-            names = ", ".join(sheet.title for sheet in used)
-            raise ValueError(f"several sheets have rows ({names}): save one of them as CSV")
-        width = 0
-        for number, row in enumerate(used[0].values if used else (), 1):
+    except (BadZipFile, KeyError, IndexError, OSError) as error:
+        raise ValueError(f"not an Excel workbook (.xlsx): {error}") from None
+
+
+@_reading_workbook()
+def filled_sheets(file: BinaryIO) -> dict[str, Any]:
+    """Returns the worksheets that have rows, by name. Raises ValueError if it is no workbook."""
+    from openpyxl import load_workbook
+
+    book = load_workbook(file, read_only=True, data_only=True)
+    for sheet in book.worksheets:
+        sheet.reset_dimensions()  # which some programs write wrongly
+    return {sheet.title: sheet for sheet in book.worksheets if any(map(any, sheet.values))}
+
+
+def sheet_records(file: BinaryIO, name: str | None = None) -> Iterator[Record]:
+    """Yields the rows of a workbook that are not empty; the first is the header.
+
+    name: of the sheet to read. Raises ValueError if it is no workbook, if no sheet of that name has
+    rows, or if several have rows and none is named.
+    """
+    sheets, width = filled_sheets(file), 0
+    names = ", ".join(sheets)
+    if sheets and (name or names) not in sheets:
+        wanted = f"a sheet {name}" if name else "one sheet"
+        raise ValueError(f"expected {wanted} with rows, found {names}: save one of them as CSV")
+    with _reading_workbook():
+        for number, row in enumerate(sheets[name or names].values if sheets else (), 1):
             cells = ["" if cell is None else str(cell) for cell in row]
             if any(cells):
                 width = width or max(k for k, cell in enumerate(cells, 1) if cell)
                 beyond = any(cells[width:])
                 filled = cells[:width] + [""] * (width - len(cells))
                 yield number, None if beyond else filled, "\t".join(cells) if beyond else ""
-    except (BadZipFile, KeyError, IndexError, OSError) as error:
-        raise ValueError(f"not an Excel workbook (.xlsx): {error}") from None

@@ -94,6 +94,8 @@ class Form:
     """None: " in CSV, and none in TSV."""
     names: tuple[str, ...] | None = None
     """Names of the columns of a file without a header."""
+    sheet: str | None = None
+    """The worksheet to read; None: the only one that has rows."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,7 @@ class TextTable:
         """Yields the records that begin between two places in bytes."""
         form = self.form
         if form.kind == "xlsx":
-            rows = records.sheet_records(self._file)
+            rows = records.sheet_records(self._file, form.sheet)
             if not self.names:
                 _, header, _ = next(rows, (0, [], ""))
                 self._name([name.strip() for name in header])

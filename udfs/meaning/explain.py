@@ -36,9 +36,8 @@ MUCH = 0.5
 """If this share of the content or more has a counterpart, that is no reason."""
 NEGATES = re.compile("[不没无未非缺免除否拒禁勿莫剩]|[之以]内|差点|险些|少于|低于|之前")
 """What may stand for a negation of the other sentence: 没有勇气 is 缺乏勇气, 不到一天 一天之内."""
-NAMED = {"number": "number", "negation": "negation"} | dict.fromkeys(
-    ("latin", "name", "foreign"), "name"
-)
+NAMED = {"number": "number", "negation": "negation"}
+NAMED |= dict.fromkeys(("latin", "name", "foreign"), "name")
 """The kinds of facts that reasons name, and as what. Good paraphrases change the others too."""
 SHARED = [COUNTED.index(name) for name in ("words_kept", "words_moved")]
 CONTENT = [vectors.NAMES.index(name) for name in ("source_kept", "paraphrase_kept")]
@@ -54,6 +53,11 @@ GREW = re.compile("[增涨加升提扩多高翻][长加高大升出]?了?$")
 ZERO = str.maketrans("○◯", "〇〇")
 PLACED = frozenset("上下里外内前后")
 """These are opposites only behind the same word: 情况下 is nearly 总体上."""
+CALENDAR = re.compile(
+    "(?P<weekday>(?:周|星期|礼拜)[一二三四五六日天1-6])"
+    r"|(?P<date>[\d〇零一二三四五六七八九]{4}年|[\d一二三四五六七八九十]{1,3}(?:月|日(?!元)))"
+)
+"""Numbers that have a name of their own."""
 FEW, REORDERED = 4, 0.25
 """That the order was kept is said of so many shared words or more, if no larger share moved."""
 
@@ -278,6 +282,9 @@ def _missing(
             or (kind == "negation" and NEGATES.search(there.text))
         ):
             continue
+        for day in CALENDAR.finditer(here.text) if kind == "number" else ():
+            if day.start() < end and start < day.end():
+                kind, start, end = str(day.lastgroup), min(start, day.start()), max(end, day.end())
         yield kind, here.quote(start, end)
 
 

@@ -180,12 +180,8 @@ class ParaphrasingPart(Part):
         asked = wanted, given.explain, given.changes
         work = self._batcher.submit(asked, texts, self.settings.timeout)
         results = await while_connected(request, work)
-        answer = {
-            "model": self._paraphraser.writer.name,
-            "signature": self.signature,
-            "results": results,
-        }
-        return json_response(answer)
+        named = {"model": self._paraphraser.writer.name, "signature": self.signature}
+        return json_response({**named, "results": results})
 
 
 def _is_paraphrase(candidate: dict[str, Any]) -> bool:

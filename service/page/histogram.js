@@ -6,8 +6,9 @@ import { t } from "./i18n.js";
 export function histogram(name, counts, act = null) {
   const most = Math.max(1, ...counts);
   const bound = (k) => Number((k / counts.length).toFixed(4));
+  const shown = (k) => Number((100 * bound(k)).toFixed(2)); // points of 100
   const bars = counts.map((count, k) => {
-    const said = t("between")(bound(k), bound(k + 1), count);
+    const said = t("between")(shown(k), shown(k + 1), count);
     const bar = make(act ? "button" : "i", { title: said });
     if (act) {
       bar.type = "button";
@@ -19,13 +20,13 @@ export function histogram(name, counts, act = null) {
     bar.append(fill);
     return bar;
   });
-  const said = counts.map((count, k) => `${bound(k)}: ${count}`).join(", ");
+  const said = counts.map((count, k) => `${shown(k)}: ${count}`).join(", ");
   return make(
     "figure",
     { class: "card spread" },
     make("figcaption", {}, t("histogram")(t(name))),
     make("div", act ? { class: "histogram" } : { class: "histogram", role: "img", "aria-label": said }, ...bars),
-    make("div", { class: "axis" }, make("span", {}, "0"), make("span", {}, "1")),
+    make("div", { class: "axis" }, make("span", {}, "0"), make("span", {}, "100")),
   );
 }
 

@@ -9,22 +9,52 @@ const KINDS = ["moved", "replaced", "added", "lost"];
 export const legend = () =>
   make("p", { class: "legend" }, ...KINDS.map((kind) => make("span", {}, make("span", { class: kind }, t(kind)))));
 
-export function number(value, digits = 2) {
-  return value === null || value === undefined ? "–" : value.toFixed(digits);
+// What /v1/about says that words need: where the levels of the score begin, and how long a sentence may be.
+export const known = { levels: [], longest: 0 };
+
+// Below it, the service gives reasons for the meaning and the fluency (LOW in udfs/meaning/explain.py).
+const DOUBTFUL = 0.6;
+const SURE = 0.8;
+
+// The one scale of the page: a score or judgement of 0 to 1 as whole points of 100, rounded down as the levels are.
+export const points = (value) => Math.floor(100 * value + 1e-6);
+export const number = (value) => (value === null || value === undefined ? "–" : String(points(value)));
+
+// The one rule for what is said of the meaning: the verdict alone says that it changed, or that this is no
+// paraphrase; else the judgement says how sure it is that the meaning was kept.
+function ofMeaning({ verdict, meaning }) {
+  if (meaning === undefined || ["no_paraphrase", "other_meaning"].includes(verdict)) return [];
+  return [t("meanings")[meaning >= SURE ? 2 : meaning >= DOUBTFUL ? 1 : 0]];
 }
 
-// "about 2.3 of 5: a light rewording, meaning kept"
+// "52 of 100: good, a clear rewording, meaning kept"
 export function inWords(scores) {
   if (scores.spscore === null || scores.spscore === undefined) return t("not_scored");
-  const { meaning, verdict } = scores;
-  const parts = [t("verdicts")[verdict]];
-  if (verdict !== "other_meaning" && meaning !== undefined) parts.push(t("meanings")[meaning >= 0.8 ? 2 : meaning >= 0.5 ? 1 : 0]);
-  if (scores.fluency < 0.5) parts.push(t("odd"));
-  const chinese = document.documentElement.lang === "zh";
-  return `${t("of_five")((5 * scores.spscore).toFixed(1))}${chinese ? "：" : ": "}${parts.join(chinese ? "，" : ", ")}`;
+  const parts = [t("verdicts")[scores.verdict], ...ofMeaning(scores), ...(scores.fluency < DOUBTFUL ? [t("odd")] : [])];
+  return `${t("of_all")(points(scores.spscore))}${t("colon")}${parts.join(t("comma"))}`;
 }
 
 export const whole = (scores) => make("p", { class: "whole" }, inWords(scores));
+
+// The levels side by side, each with its points and what it is; a mark shows where the score lies.
+export function scale(score) {
+  const bounds = [0, ...known.levels.slice(1), 1];
+  const level = bounds.slice(1, -1).filter((bound) => score >= bound).length;
+  const mark = make("i", { "aria-hidden": "true" });
+  const within = Math.min(1, (score - bounds[level]) / (bounds[level + 1] - bounds[level]));
+  mark.style.left = `${(100 * (level + within)) / (bounds.length - 1)}%`;
+  const zones = t("levels").map(([name, what], k) => {
+    const range = `${points(bounds[k])}–${points(bounds[k + 1]) - (k < bounds.length - 2 ? 1 : 0)}`;
+    return make("li", k === level ? { class: "here" } : {}, make("b", {}, name), " ", make("span", {}, range), " ", make("span", {}, what));
+  });
+  return make("div", { class: "scale" }, mark, make("ol", { "aria-label": t("scale") }, ...zones));
+}
+
+// Why texts have no scores; of those that are too long, how long they are and may be.
+export function unscored(reason, ...given) {
+  const said = t("reasons")[reason] ?? reason;
+  return typeof said === "function" ? said(Math.max(...given.map((own) => [...own.trim()].length)), known.longest) : said;
+}
 
 // The segments of a side; pointing at one shows its partner on the other side.
 export function sentence(segments, others) {
@@ -86,7 +116,7 @@ export function judgements(scores, lines = []) {
         { class: "judgement" },
         make("span", {}, t(name)),
         make("b", {}, value),
-        make("div", { class: "bar", role: "meter", "aria-label": t(name), "aria-valuemin": "0", "aria-valuemax": "1", "aria-valuenow": String(scores[name] ?? 0) }, bar),
+        make("div", { class: "bar", role: "meter", "aria-label": t(name), "aria-valuemin": "0", "aria-valuemax": "100", "aria-valuenow": String(points(scores[name] ?? 0)) }, bar),
         own.length ? make("ul", { class: "reasons", "aria-label": `${t("why")}${t("colon")}${t(name)}` }, ...own) : null,
       );
     }),
@@ -106,15 +136,16 @@ function named({ text, terms }, lines) {
 
 export const note = (text) => make("p", { class: "notes" }, text);
 
-// A scored pair whole.
-export function card(scores, explained = true) {
-  const why = scores.reason ? note(t("reasons")[scores.reason] ?? scores.reason) : null;
+// A scored pair whole. given: its texts.
+export function card(scores, given, explained = true) {
+  const why = scores.reason ? note(unscored(scores.reason, given.source, given.paraphrase)) : null;
   if (scores.spscore === null) return make("article", { class: "card" }, why);
   const { source, paraphrase } = markedPair(scores.changes);
   return make(
     "article",
     { class: "card" },
     whole(scores),
+    explained ? scale(scores.spscore) : null,
     why,
     judgements(scores, [source, paraphrase]),
     make("p", { class: "side" }, t("source")),

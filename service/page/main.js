@@ -3,6 +3,7 @@
 import { get, setToken, token } from "./api.js";
 import { at } from "./dom.js";
 import { applyLanguage, onLanguage, switchLanguage, t } from "./i18n.js";
+import { known } from "./judged.js";
 import * as paraphrase from "./paraphrase.js";
 import * as run from "./run.js";
 import * as score from "./score.js";
@@ -45,6 +46,7 @@ function begin({ parts }) {
 try {
   const about = await get("/v1/about");
   const { parts } = about;
+  Object.assign(known, { levels: parts.score?.levels ?? [], longest: about.limits.max_characters });
   at("signature").textContent = parts.score?.signature ?? parts.run?.signature ?? "";
   onLanguage(() => (at("version").textContent = `Gaixie ${about.version}`));
   const wanting = about.token_needed && !token();

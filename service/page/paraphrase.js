@@ -3,11 +3,18 @@
 import { latest, post } from "./api.js";
 import { at, button, debounced, make, sentencesOf } from "./dom.js";
 import { onLanguage, t } from "./i18n.js";
-import { judgements, legend, markedPair, note, whole } from "./judged.js";
+import { judgements, legend, markedPair, note, unscored, whole } from "./judged.js";
 import { during, show } from "./trouble.js";
 
 const LIGHT = ["near_copy", "poor", "light"];
 const LITTLE = 0.3; // of structure
+// News, chat and law, one at each click.
+const EXAMPLES = [
+  "受台风影响，原定本周六举行的马拉松比赛推迟到下周日，已经报名的选手可以申请退款。",
+  "我今天实在太累了，晚饭就不做了，咱们点个外卖吧。",
+  "承租人应当按照约定的期限支付租金，逾期不支付的，出租人可以解除合同。",
+];
+let example = 0;
 let shown = [];
 let about = {};
 
@@ -24,6 +31,11 @@ export function start(part) {
   at("paraphrase-cancel").addEventListener("click", () => stop.abort());
   at("texts").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) at("paraphrase-form").requestSubmit();
+  });
+  at("paraphrase-example").addEventListener("click", () => {
+    if (!at("paraphrase-cancel").hidden) return; // it is at work
+    at("texts").value = EXAMPLES[example++ % EXAMPLES.length];
+    at("paraphrase-form").requestSubmit();
   });
   at("paraphrase-form").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -99,7 +111,7 @@ function copier(textOf, ...others) {
 function result(own) {
   const light = own.candidates.length && own.candidates.every((one) => LIGHT.includes(one.verdict) && one.structure < LITTLE);
   const notes = [
-    own.reason ? t("reasons")[own.reason] : null,
+    own.reason ? unscored(own.reason, own.source) : null,
     own.candidates.length ? t("check") : null,
     light ? t("only_light") : null,
     t("left_out")(own.left_out) || null,

@@ -16,6 +16,9 @@ let rows = [];
 let next = null;
 let figures = null;
 
+const RATED = 5; // the best rating; on the page, ratings have the scale of the scores
+const rating = (rated) => number((rated ?? null) === null ? null : rated / RATED);
+const isBound = (name) => /^m(in|ax)_/.test(name);
 const store = () => `gaixie-verdicts-${about.name}`;
 const names = () => ["origin", "stage", "split", "text", ...about.scores.flatMap((own) => [`min_${own}`, `max_${own}`])];
 const filters = () => new URLSearchParams([...applied].filter(([key]) => names().includes(key)));
@@ -35,7 +38,9 @@ export function start(part) {
   });
   at("run-form").addEventListener("submit", (event) => {
     event.preventDefault();
-    apply(Object.fromEntries(names().map((name) => [name, at(`run-${name}`)?.value ?? ""])), ["seed", "pair"]);
+    const given = (name) => at(`run-${name}`)?.value ?? "";
+    // The form has points of 100, the address the numbers of the service.
+    apply(Object.fromEntries(names().map((name) => [name, isBound(name) && given(name) !== "" ? Number(given(name)) / 100 : given(name)])), ["seed", "pair"]);
   });
 }
 
@@ -103,7 +108,7 @@ function choice(name, options) {
 
 function renderForm() {
   const bound = (side, name) =>
-    make("input", { id: `run-${side}_${name}`, type: "number", min: "0", max: "1", step: "any", placeholder: t(side === "min" ? "from" : "to"), "aria-label": `${t(name)} ${t(side === "min" ? "from" : "to")}`, value: applied.get(`${side}_${name}`) ?? "" });
+    make("input", { id: `run-${side}_${name}`, type: "number", min: "0", max: "100", step: "any", placeholder: t(side === "min" ? "from" : "to"), "aria-label": `${t(name)} ${t(side === "min" ? "from" : "to")}`, value: applied.has(`${side}_${name}`) ? String(Number((100 * applied.get(`${side}_${name}`)).toFixed(4))) : "" });
   const open = at("run-more-filters")?.open ?? false;
   const choices = ["origin", "stage", "split"].filter((name) => about[`${name}s`].length > 0);
   const random = applied.has("seed");
@@ -201,7 +206,7 @@ function render() {
 function line(row, scores, extra) {
   const marked = markedPair(row.changes);
   const open = make("button", { type: "button", class: "plain", "aria-expanded": "false", "aria-label": `${t("details")}${t("colon")}${number(row.spscore)}` }, number(row.spscore));
-  const labels = { rated: (row.rated ?? null) === null ? "–" : number(row.rated, 1), origin: [t("origins")[row.origin] ?? row.origin, row.stage ?? row.split].filter((own) => own !== undefined && own !== null).join(" · ") };
+  const labels = { rated: rating(row.rated), origin: [t("origins")[row.origin] ?? row.origin, row.stage ?? row.split].filter((own) => own !== undefined && own !== null).join(" · ") };
   const own = make(
     "tr",
     { "data-pair": row.pair_id },
@@ -261,8 +266,8 @@ async function toggle(row, place, open) {
 async function fill(cell, pair, signal) {
   try {
     const own = await get(`/v1/run/pair/${encodeURIComponent(pair)}`, signal);
-    const rating = own.rated === null || own.rated === undefined ? null : make("p", { class: "notes" }, `${t("rated")}${t("colon")}${number(own.rated, 1)}`);
-    cell.replaceChildren(card(own), ...(rating ? [rating] : []), make("a", { href: `#run?pair=${encodeURIComponent(pair)}` }, t("pair_link")));
+    const rated = (own.rated ?? null) === null ? [] : [make("p", { class: "notes" }, `${t("rated")}${t("colon")}${rating(own.rated)}`)];
+    cell.replaceChildren(card(own, own), ...rated, make("a", { href: `#run?pair=${encodeURIComponent(pair)}` }, t("pair_link")));
   } catch (error) {
     cell.replaceChildren();
     show(error);

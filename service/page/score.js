@@ -3,13 +3,20 @@
 import { latest, post } from "./api.js";
 import { at, button, debounced, keep, kept, make, sentencesOf } from "./dom.js";
 import { onLanguage, t } from "./i18n.js";
-import { JUDGEMENTS, card, inWords } from "./judged.js";
+import { JUDGEMENTS, card, inWords, number } from "./judged.js";
 import { onQuery, query, setQuery } from "./tabs.js";
 import { clear, during, show } from "./trouble.js";
 
 const EXAMPLE = [
   "她嘴上说不在意，转过身去，眼泪却断了线似的往下掉。",
   "她说她不在乎，但是当她转过身来时，她的眼泪止不住地流了下来。",
+];
+// One of each level, from examples/pairs.jsonl.
+const LEVELS = [
+  ["麻烦你帮我收一下快递，我大概晚上七点半才能到家。", "麻烦你帮我收一下快递，我大概要晚上七点半才能到家。"],
+  ["这部手机我用了四年，除了电池不太耐用，别的都没什么问题。", "这部手机陪伴了我四年，除了电池不太经用以外，其他方面都没有什么问题。"],
+  ["他把一生的积蓄都换成了石头，想在山顶上盖一座谁也推不倒的房子。", "一辈子攒下的钱，他全拿去换了石头，一心要在山顶起一座推不倒的屋。"],
+  ["胡同是北方城市特有的街巷形式，元代开始大量出现，至今仍是许多老居民生活的地方。", "自元代起，一种名为“胡同”的街巷在北方城市大量涌现，直到今天，不少老住户依旧生活其间。"],
 ];
 const HISTORY = "gaixie-history";
 const REMEMBERED = 20;
@@ -24,6 +31,7 @@ const whole = ({ source, paraphrase }) => Boolean(source.trim() && paraphrase.tr
 export function start() {
   onLanguage(render);
   onLanguage(renderHistory);
+  onLanguage(renderLevels);
   const later = debounced(() => ask().catch(show));
   for (const id of ["source", "rewrite"]) {
     at(id).addEventListener("input", () => {
@@ -87,9 +95,9 @@ async function ask() {
   const given = pair();
   if (!whole(given)) return;
   try {
-    const answer = await post("/v1/score", { pairs: [given, ...sentencePairs(given)], explain: true, changes: true }, asked());
-    [shown, ...each] = answer.scores;
-    shown.pair = given;
+    const pairs = [given, ...sentencePairs(given)];
+    const answer = await post("/v1/score", { pairs, explain: true, changes: true }, asked());
+    [shown, ...each] = answer.scores.map((scores, k) => ({ ...scores, pair: pairs[k] }));
     clear();
     render();
     setQuery("score", new URLSearchParams({ a: given.source, b: given.paraphrase }));
@@ -103,8 +111,8 @@ async function ask() {
 
 function render() {
   at("score-result").classList.remove("stale");
-  const single = shown && each.length ? [make("h2", {}, t("each")), ...each.map((own) => card(own, false))] : [];
-  at("score-result").replaceChildren(...(shown ? [card(shown)] : []), ...single);
+  const single = shown && each.length ? [make("h2", {}, t("each")), ...each.map((own) => card(own, own.pair, false))] : [];
+  at("score-result").replaceChildren(...(shown ? [card(shown, shown.pair)] : []), ...single);
   for (const id of ["score-link", "score-copy"]) at(id).hidden = !shown;
 }
 
@@ -114,8 +122,14 @@ async function copy(text) {
 }
 
 function asText() {
-  const judged = JUDGEMENTS.map((name) => `${t(name)} ${(shown[name] ?? 0).toFixed(2)}`);
+  const judged = JUDGEMENTS.map((name) => `${t(name)} ${number(shown[name])}`);
   return [shown.pair.source, shown.pair.paraphrase, inWords(shown), judged.join("  "), at("signature").textContent].join("\n");
+}
+
+function renderLevels() {
+  at("score-examples").replaceChildren(
+    ...LEVELS.map((own, k) => make("li", {}, t("levels")[k][0], t("colon"), button(own[1], () => use(...own), { class: "plain try", lang: "zh" }))),
+  );
 }
 
 function remember() {
@@ -131,7 +145,7 @@ function renderHistory() {
   at("history").hidden = !pairs.length;
   at("history-pairs").replaceChildren(
     ...pairs.map((own) =>
-      make("li", {}, button(`${(5 * own.spscore).toFixed(1)}  ${own.source} → ${own.paraphrase}`, () => use(own.source, own.paraphrase), { class: "plain", lang: "zh" })),
+      make("li", {}, button(`${number(own.spscore)}  ${own.source} → ${own.paraphrase}`, () => use(own.source, own.paraphrase), { class: "plain", lang: "zh" })),
     ),
   );
 }

@@ -1,15 +1,16 @@
 // The part that scores a table: the answer is the table with its scores, to look at and to keep.
 
 import { post, send } from "./api.js";
-import { at, make, save } from "./dom.js";
+import { at, button, make, save } from "./dom.js";
 import { countIn, histogram } from "./histogram.js";
 import { onLanguage, t } from "./i18n.js";
-import { JUDGEMENTS, card } from "./judged.js";
+import { JUDGEMENTS, card, number, unscored } from "./judged.js";
 import { during, show } from "./trouble.js";
 
 const FIRST = 50;
 const XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 const SIDES = ["source", "paraphrase"];
+const ADDED = [...JUDGEMENTS, "spscore", "verdict", "reason"]; // the last columns of an answer
 let shown = null;
 let facts = null;
 let stop = new AbortController();
@@ -20,8 +21,12 @@ export function start() {
   onLanguage(render);
   onLanguage(renderFacts);
   at("table-cancel").addEventListener("click", () => stop.abort());
-  at("file").addEventListener("change", () => look(""));
-  at("encoding").addEventListener("change", () => look(at("encoding").value));
+  at("file").addEventListener("change", () => {
+    at("encoding").value = "";
+    at("sheet").replaceChildren();
+    look();
+  });
+  for (const id of ["encoding", "sheet"]) at(id).addEventListener("change", () => look());
   for (const side of SIDES) at(`column-${side}`).addEventListener("change", () => forget());
   at("table-form").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -30,13 +35,12 @@ export function start() {
     stop = new AbortController();
     at("table-cancel").hidden = false;
     during(at("table-form").querySelector(".main"), at("table-status"), async () => {
-      const query = new URLSearchParams();
-      if (at("encoding").value) query.set("encoding", at("encoding").value);
+      const query = asChosen();
       for (const side of SIDES) if (at(`column-${side}`).value) query.set(side, at(`column-${side}`).value);
       const answer = await send(`/v1/score-table?${query}`, file, kindOf(file.name), stop.signal);
       const text = await read(answer.body);
       const columns = SIDES.map((side) => decodeURIComponent(answer.headers.get(`X-Column-${side}`)));
-      shown = { text, name: `${file.name.replace(/\.\w+$/, "")}-scored.csv`, columns, rows: parse(text) };
+      shown = { name: file.name.replace(/\.\w+$/, ""), columns, rows: parse(text) };
       render();
     }).finally(() => (at("table-cancel").hidden = true));
   });
@@ -64,17 +68,23 @@ function forget() {
   render();
 }
 
-async function look(encoding) {
+// How the file is to be read, as far as somebody has chosen.
+function asChosen() {
+  const query = new URLSearchParams();
+  for (const name of ["encoding", "sheet"]) if (at(name).value) query.set(name, at(name).value);
+  return query;
+}
+
+async function look() {
   const file = at("file").files[0];
+  const query = asChosen();
   forget();
   facts = null;
   renderFacts();
   if (!file) return;
-  if (!encoding) at("encoding").value = "";
   await during(at("table-form").querySelector(".main"), at("table-status"), async () => {
     if (/\.(png|jpe?g|gif|webp|heic|pdf|docx?|pptx?|mp4|zip)$/i.test(file.name)) throw new Error(t("not_a_table"));
-    const query = encoding ? `?encoding=${encoding}` : "";
-    facts = await (await send(`/v1/table-facts${query}`, file, kindOf(file.name))).json();
+    facts = await (await send(`/v1/table-facts?${query}`, file, kindOf(file.name))).json();
     renderFacts();
     return t("recognised")(facts.rows);
   });
@@ -85,6 +95,9 @@ function renderFacts() {
   if (!facts) return;
   at("encoding-field").hidden = facts.encoding === "xlsx";
   if (facts.encoding !== "xlsx") at("encoding").value = facts.encoding;
+  at("sheet-field").hidden = facts.sheets.length < 2;
+  at("sheet").replaceChildren(...facts.sheets.map((name) => make("option", { value: name }, name)));
+  at("sheet").value = facts.sheet ?? "";
   for (const side of SIDES) {
     const own = at(`column-${side}`);
     const chosen = own.value && facts.columns.includes(own.value) ? own.value : (facts[side] ?? "");
@@ -97,38 +110,59 @@ function render() {
   at("table-result").replaceChildren(...(shown ? result(shown) : []));
 }
 
-function result({ text, rows, name, columns }) {
+function result({ rows, name, columns }) {
   const [header, ...body] = rows;
-  const place = (own) => header.lastIndexOf(own);
   const [source, paraphrase] = columns.map((own) => header.indexOf(own));
-  const score = (row) => (row[place("spscore")] === "" ? Infinity : Number(row[place("spscore")]));
-  const worst = [...body].sort((a, b) => score(a) - score(b));
-  const scores = body.map(score).filter(Number.isFinite);
-  const download = () => save(new Blob(["\ufeff", text], { type: "text/csv" }), name);
-  const line = (row) => {
-    const why = row[place("reason")];
-    const open = make("button", { type: "button", class: "plain", "aria-expanded": "false", title: t("details") }, Number.isFinite(score(row)) ? score(row).toFixed(2) : "–");
-    const own = make(
-      "tr",
-      {},
-      make("td", { class: "number" }, open),
-      make("td", { lang: "zh" }, make("div", { class: "text" }, row[source]), make("div", { class: "text" }, row[paraphrase]), why ? make("div", { class: "notes", lang: document.documentElement.lang }, t("reasons")[why]) : null),
-      ...JUDGEMENTS.map((judgement) => make("td", { class: "number" }, row[place(judgement)] === "" ? "–" : Number(row[place(judgement)]).toFixed(2))),
-    );
-    own.addEventListener("click", () => toggle(own, open, { source: row[source], paraphrase: row[paraphrase] }));
-    return own;
-  };
+  const scored = body.map((cells) => readRow(cells, source, paraphrase));
+  const worst = [...scored].sort((a, b) => (a.spscore ?? Infinity) - (b.spscore ?? Infinity));
+  const found = scored.map((row) => row.spscore).filter((score) => score !== null);
+  const download = () => save(new Blob(["\ufeff", toKeep(rows, source, paraphrase)], { type: "text/csv" }), `${name}-${t("scored")}.csv`);
+  const head = (text, number = true) => make("th", number ? { scope: "col", class: "number" } : { scope: "col" }, text);
   return [
-    make("div", { class: "actions" }, make("button", { type: "button", class: "main", on: { click: download } }, t("save"))),
-    histogram("spscore", countIn(scores)),
+    make("div", { class: "actions" }, button(t("save"), download, { class: "main" }), make("span", { class: "hint" }, t("file_scale"))),
+    found.length ? histogram("spscore", countIn(found)) : "",
     make(
       "table",
       { class: "rows" },
       make("caption", {}, t("rows_shown")(Math.min(FIRST, body.length), body.length)),
-      make("thead", {}, make("tr", {}, make("th", { scope: "col", class: "number" }, t("spscore")), make("th", { scope: "col" }, `${t("source")} · ${t("paraphrase")}`), ...JUDGEMENTS.map((own) => make("th", { scope: "col", class: "number" }, t(own))))),
+      make("thead", {}, make("tr", {}, head(t("spscore")), head(`${t("source")} · ${t("paraphrase")}`, false), ...JUDGEMENTS.map((own) => head(t(own))))),
       make("tbody", {}, ...worst.slice(0, FIRST).map(line)),
     ),
   ];
+}
+
+// A row of the answer as the scores of a pair, null where there are none.
+function readRow(cells, source, paraphrase) {
+  const last = cells.slice(-ADDED.length);
+  const added = Object.fromEntries(ADDED.map((name, k) => [name, last[k] === "" ? null : last[k]]));
+  const numbers = [...JUDGEMENTS, "spscore"].map((name) => [name, added[name] === null ? null : Number(added[name])]);
+  return { ...added, ...Object.fromEntries(numbers), source: cells[source], paraphrase: cells[paraphrase] };
+}
+
+function line(row) {
+  const why = row.reason && make("div", { class: "notes", lang: document.documentElement.lang }, unscored(row.reason, row.source, row.paraphrase));
+  const open = make("button", { type: "button", class: "plain", "aria-expanded": "false", title: t("details") }, number(row.spscore));
+  const word = row.verdict && make("div", { class: "notes" }, t("verdicts")[row.verdict]);
+  const own = make(
+    "tr",
+    {},
+    make("td", { class: "number", "data-name": t("spscore") }, open),
+    make("td", { class: "pair", lang: "zh" }, make("div", { class: "text", "data-name": t("source") }, row.source), make("div", { class: "text", "data-name": t("paraphrase") }, row.paraphrase), why, word),
+    ...JUDGEMENTS.map((name) => make("td", { class: "number", "data-name": t(name) }, number(row[name]))),
+  );
+  own.addEventListener("click", () => toggle(own, open, { source: row.source, paraphrase: row.paraphrase }));
+  return own;
+}
+
+// The answer as people keep it: reasons and verdicts in words, and on a Chinese page a Chinese header.
+function toKeep([header, ...body], source, paraphrase) {
+  const own = header.length - ADDED.length;
+  const chinese = document.documentElement.lang === "zh";
+  const title = (name, k) => (k < own || !chinese ? name : t({ verdict: "rated_as", reason: "why_not" }[name] ?? name));
+  const words = { verdict: (said) => t("verdicts")[said], reason: (said, row) => unscored(said, row[source], row[paraphrase]) };
+  const cell = (text, k, row) => (text && k >= own && words[ADDED[k - own]] ? words[ADDED[k - own]](text, row) : text);
+  const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  return [header.map(title), ...body.map((row) => row.map(cell))].map((row) => `${row.map(quoted).join(",")}\n`).join("");
 }
 
 // A click on a row says why it is scored so; another one closes it.
@@ -143,7 +177,7 @@ async function toggle(row, open, pair) {
   row.after(make("tr", { class: "detail" }, cell));
   try {
     const answer = await post("/v1/score", { pairs: [pair], explain: true, changes: true });
-    cell.replaceChildren(card(answer.scores[0]));
+    cell.replaceChildren(card(answer.scores[0], pair));
   } catch (error) {
     show(error);
   }

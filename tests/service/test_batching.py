@@ -67,8 +67,7 @@ def test_each_request_gets_its_own_results(requests, most, held):
             tasks = await submitted(batcher, *requests)
         return await asyncio.gather(*tasks)
 
-    answers = asyncio.run(ask())
-    assert answers == [[2 * item for item in items] for _, items in requests]
+    assert asyncio.run(ask()) == [[2 * item for item in items] for _, items in requests]
     own = [(key, items) for key, items in work.batches if key != "held"]
     for key in "ab":  # each item must come once, under its key
         given_items = [item for other, items in requests if other == key for item in items]

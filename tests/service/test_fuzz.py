@@ -17,9 +17,8 @@ PATHS += ("/v1/run/export", "/v1/score", "/v1/score-table", "/v1/about")
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory, known_writer):
-    return whole_app(
-        tmp_path_factory.mktemp("service"), scored_examples(), known_writer, max_texts=3
-    )
+    folder = tmp_path_factory.mktemp("service")
+    return whole_app(folder, scored_examples(), known_writer, max_texts=3)
 
 
 @pytest.fixture(scope="module")

@@ -47,14 +47,12 @@ def open_page(browser, service):
         page.set_default_timeout(1000 * PATIENCE)
         page.on("request", lambda request: asked.append(request.url))
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on(
-            "console",
-            lambda line: (
-                line.type == "error"
-                and not (expected and expected in line.text)
-                and complaints.append(line.text)
-            ),
-        )
+
+        def hear(line):
+            if line.type == "error" and not (expected and expected in line.text):
+                complaints.append(line.text)
+
+        page.on("console", hear)
         page.goto(url + path)
         page.wait_for_selector("body[data-ready]")
         return page

@@ -6,6 +6,7 @@ import csv
 import json
 from pathlib import Path
 
+import openpyxl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -48,8 +49,9 @@ def test_the_first_look_is_a_score_that_is_understood(open_page):
     page.wait_for_selector("#score-result .card")
     pair = [[page.input_value(own)] for own in ("#source", "#rewrite")]
     [scores] = SPScore.load().judge(*pair).to_dict("records")
-    rating = f"{5 * scores['spscore']:.1f}"
-    assert page.inner_text(".whole").startswith(f"about {rating} of 5: ")
+    rating = int(100 * scores["spscore"])
+    assert page.inner_text(".whole").startswith(f"{rating} of 100: fair, ")
+    assert page.inner_text(".scale .here").split() == ["fair", "30–41", "lightly", "edited"]
     assert page.is_hidden("#signature")
     page.click("text=About this score")
     assert page.inner_text("#signature").startswith("SPScore-zh|")
@@ -58,8 +60,11 @@ def test_the_first_look_is_a_score_that_is_understood(open_page):
     share = "own => own.querySelector('i').offsetWidth / own.querySelector('.bar').offsetWidth"
     assert structure.evaluate(share) == pytest.approx(scores["structure"], abs=0.02)
     page.click("#language")
-    assert page.inner_text(".whole").startswith(f"约 {rating} 分")
+    assert page.inner_text(".whole").startswith(f"{rating} 分（满分 100 分）：尚可")
     assert "共有词次序" in page.inner_text(".judgements")
+    for level in ("不足", "尚可", "良好", "优秀"):
+        page.click(f"#score-examples li:has-text('{level}') button")
+        page.wait_for_selector(f"#score-result .here:has-text('{level}')")
     page.fill("#source", "会议原定周四举行，但因为暴雨推迟到了下周。")
     page.fill("#rewrite", "会议原定周五在北京举行，有300人参加，没有推迟。")
     page.wait_for_selector(".reason")
@@ -69,6 +74,14 @@ def test_the_first_look_is_a_score_that_is_understood(open_page):
     assert highlighted(page)[0] in page.inner_text(".reason >> nth=1")
     page.reload()
     page.wait_for_selector("html[lang=zh]")  # the chosen language stays
+    # The verdict alone says that the meaning changed; where the service seeks reasons, it is doubtful.
+    say = "own => import('/page/judged.js').then(page => page.inWords({ spscore: 0.3, ...own }))"
+    low = explain.LOW["meaning"]
+    for meaning, said in ((low - 0.01, "意思可能有出入"), (low, "意思大致不变")):
+        assert f"，{said}" in page.evaluate(say, {"verdict": "light", "meaning": meaning})
+    assert page.evaluate(say, {"verdict": "other_meaning", "meaning": 0.9}).endswith(
+        "：意思很可能变了"
+    )
 
 
 def test_all_that_is_said_is_said_in_both_languages(open_page):
@@ -77,11 +90,8 @@ def test_all_that_is_said_is_said_in_both_languages(open_page):
     english = configparser.ConfigParser()
     english.read(Path(explain.__file__).with_name("reasons.ini"), "utf-8")
     own = (*OUTPUTS[:4], "score", "level_", "reason")  # has its own words
-    said = [
-        text.format(share="40%", text="甲", other="乙")
-        for name, text in english["en"].items()
-        if not name.startswith(own)
-    ]
+    forms = {name: text for name, text in english["en"].items() if not name.startswith(own)}
+    said = [text.format(share="40%", text="甲", other="乙") for text in forms.values()]
     keys, left, origins = open_page("/#score").evaluate(
         """async (said) => {
           const { TEXTS, reasonIn } = await import("/page/texts.js");
@@ -111,7 +121,7 @@ def test_scores_follow_what_is_typed(open_page):
     assert len(requests) < 12
     before = page.inner_text("#score-result .judgements")
     page.keyboard.press("Control+Enter")
-    until(page, lambda: page.inner_text("#score-status").startswith("about"))
+    until(page, lambda: "of 100" in page.inner_text("#score-status"))
     page.reload()
     page.wait_for_selector("#score-result .card")
     assert page.inner_text("#score-result .judgements") == before
@@ -130,6 +140,8 @@ def test_scores_follow_what_is_typed(open_page):
     page.fill("#rewrite", "hi there")
     page.fill("#source", "hello")
     page.wait_for_selector("text=Not Chinese")
+    page.fill("#source", "长" * 1001)
+    page.wait_for_selector("text=at most 1000 characters, this has 1001")
 
     # Several sentences are scored one by one too.
     page.fill("#source", "他昨天参加了公司的年会。“会议推迟了。”他说。")
@@ -155,14 +167,12 @@ def test_a_paragraph_is_paraphrased_sentence_by_sentence(open_page):
     sections = texts(page, "#paraphrase-results section")
     assert "not in this sentence: 公园" in sections[0]
     assert "Not Chinese" in sections[2]
-    shown = page.locator("#paraphrase-results section:first-of-type .whole").all_inner_texts()
-    scores = [float(text.split()[1]) for text in shown]
+    scores = [int(own.split()[0]) for own in texts(page, "section section:first-of-type .whole")]
     assert scores == sorted(scores, reverse=True)
     best = texts(page, "#paraphrase-results section .card:first-of-type .head + .sentence")
     page.locator("#paraphrase-results .card >> nth=0 >> text=Copy").click()
     page.wait_for_selector("text=Copied.")
-    copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == "".join(best) + "How are you?"
+    assert page.evaluate("navigator.clipboard.readText()") == "".join(best) + "How are you?"
     card = page.locator("#paraphrase-results section .card").first
     card.locator("text=Edit").click()
     before = card.locator(".whole").inner_text()
@@ -186,11 +196,15 @@ def test_the_page_says_what_writes_and_how_good_it_is(open_page):
     assert page.inner_text("#card") == " ".join(card["en"].split())
     page.click("#language")
     assert page.inner_text("#card") == " ".join(card["zh"].split())
+    for sample in ("台风", "外卖", "承租人"):  # news, chat, law
+        page.click("#paraphrase-example")
+        page.wait_for_selector(f"#paraphrase:has(h2:has-text('{sample}')):has-text('已完成 1 句')")
 
 
 def test_a_table(open_page, examples, tmp_path):
     note, few = 'a "note",\nof two lines', examples.slice(0, 60).to_pylist()
     rows = [[k, row["source"], note, row["paraphrase"]] for k, row in enumerate(few)]
+    rows.append([60, SENTENCES[0], note, ""])
     with open(tmp_path / "pairs.csv", "w", newline="", encoding="gb18030") as file:
         csv.writer(file).writerows([["id", "原句", "note", "改写"], *rows])
     page = open_page("/#table", expected="422")
@@ -199,32 +213,37 @@ def test_a_table(open_page, examples, tmp_path):
     names = ("encoding", "column-source", "column-paraphrase")
     assert [page.input_value(f"#{name}") for name in names] == ["gb18030", "原句", "改写"]
     page.click("#table-form .main")
-    page.wait_for_selector("text=50 of 60 rows")
-    scores = [float(text) for text in texts(page, "#table-result tbody td:first-child")]
+    page.wait_for_selector("text=50 of 61 rows")
+    scores = [int(text) for text in texts(page, "#table-result tbody td:first-child")]
     assert scores == sorted(scores)
     page.click("#table-result tbody tr:first-child")
     page.wait_for_selector("#table-result .detail .reasons")
     page.dblclick("#table-result tbody tr:first-child")
     assert page.locator("#table-result .detail").count() == 1
-    assert texts(page, "#table-result tbody tr:first-child td.number")[0] == f"{scores[0]:.2f}"
+    assert texts(page, "#table-result tbody tr:first-child td.number")[0] == str(scores[0])
+    assert page.locator("#table-result tr:not(.detail) > td:not([data-name], .pair)").count() == 0
+    page.click("#language")
     with page.expect_download() as download:
-        page.click("text=Download with scores")
-    assert download.value.suggested_filename == "pairs-scored.csv"
+        page.click("#table-result .actions:has-text('乘以 100') >> text=下载评分结果")
+    assert download.value.suggested_filename == "pairs-评分.csv"
     with open(download.value.path(), encoding="utf-8-sig", newline="") as file:
-        rows = [*csv.DictReader(file)]
+        *rows, missing = csv.DictReader(file)
+    assert [*missing.values()][4:] == [""] * 6 + ["缺少句子。"]
     assert [int(row["id"]) for row in rows] == [*range(60)]
     assert {row["note"] for row in rows} == {note}
-    found = [float(row["spscore"]) for row in rows]
+    found = [float(row["总分"]) for row in rows]
     assert found == pytest.approx([row["spscore"] for row in few], abs=1e-5)
     page.select_option("#column-paraphrase", "note")  # results of the old column disappear
     assert page.locator("#table-result tbody tr").count() == 0
     page.click("#table-form .main")
     page.wait_for_selector("#table-result tbody tr >> text=of two lines")
-    page.click("#language")
-    (tmp_path / "wrong.csv").write_text("source,meaning\na,b\n")
-    page.set_input_files("#file", tmp_path / "wrong.csv")
-    page.wait_for_selector("#trouble:visible")
-    assert "meaning" in page.inner_text("#trouble")
+    book = openpyxl.Workbook()
+    book.active.append(["source", "paraphrase"])
+    book.create_sheet("wrong").append(["source", "meaning"])
+    book.save(tmp_path / "two.xlsx")
+    page.set_input_files("#file", tmp_path / "two.xlsx")
+    page.select_option("#sheet", "wrong")
+    page.wait_for_selector("#trouble:has-text('meaning')")
     assert "column" not in page.inner_text("#trouble")  # the page's language
     assert page.locator("#table-result tbody tr").count() == 0
 
@@ -288,9 +307,9 @@ def test_a_run_shows_what_was_applied(open_page, examples):
     scores = examples["spscore"].to_pylist()
     page.wait_for_selector(f"#run-status:has-text('50 of {len(scores)} pairs')")
     first = "#run-rows tbody tr:first-child td:first-child"
-    assert texts(page, first) == [f"{max(scores):.2f}"]
+    assert texts(page, first) == [f"{int(100 * max(scores))}"]
     page.click("text=Filters and distributions")
-    page.fill("#run-min_spscore", "0.3")
+    page.fill("#run-min_spscore", "30")
     page.click("#run-form .main")
     kept = [score for score in scores if score >= 0.3]
     page.wait_for_selector(f"#run-status:has-text('50 of {len(kept)} pairs')")
@@ -298,7 +317,7 @@ def test_a_run_shows_what_was_applied(open_page, examples):
     page.click("#run-more")
     page.wait_for_selector(f"#run-status:has-text('100 of {len(kept)} pairs')")
     page.click("th >> text=Score")
-    until(page, lambda: texts(page, first) == [f"{min(kept):.2f}"])
+    until(page, lambda: texts(page, first) == [f"{int(100 * min(kept))}"])
     for form in ("CSV", "Parquet"):
         with page.expect_download() as download:
             page.click(f"text=Export {form}")
@@ -308,9 +327,9 @@ def test_a_run_shows_what_was_applied(open_page, examples):
         assert download.value.url.startswith("http")  # nothing goes through the page
     page.reload()
     page.wait_for_selector(f"#run-status:has-text('of {len(kept)} pairs')")
-    assert texts(page, first) == [f"{min(kept):.2f}"]
+    assert texts(page, first) == [f"{int(100 * min(kept))}"]
     page.go_back()
-    until(page, lambda: texts(page, first) == [f"{max(scores):.2f}"])
+    until(page, lambda: texts(page, first) == [f"{int(100 * max(scores))}"])
     page.fill("#run-text", "没有这样的文字")
     page.click("#run-form .main")
     page.wait_for_selector("text=No pairs match.")
@@ -336,7 +355,7 @@ def test_rows_open_link_and_are_sorted_out(open_page):
     lines = Path(download.value.path()).read_text("utf-8").splitlines()
     assert [json.loads(line)["verdict"] for line in lines] == ["keep", "reject"]
     page.click("text=Filters and distributions")
-    page.click("#run-figures .histogram >> nth=0 >> button >> nth=10")
+    page.click("#run-figures .histogram >> nth=0 >> button[title^='50 to 55:']")
     until(page, lambda: "min_spscore=0.5&max_spscore=0.55" in page.url)
 
 
@@ -345,8 +364,7 @@ def test_a_token_is_asked_for_once(open_page, tmp_path, examples, known_writer):
     tokens = {"me": "a-secret-of-sixteen"}
     with serving(whole_app(tmp_path, examples, known_writer, tokens=tokens)) as service:
         page = open_page(url=service.url, path="/#run", expected="401")
-        page.wait_for_selector("#trouble:visible")
-        assert "bearer token" in page.inner_text("#trouble")
+        page.wait_for_selector("#trouble:has-text('bearer token')")
         page.fill("#token-value", "a-secret-of-sixteen")
         page.keyboard.press("Enter")
         page.wait_for_selector("#run-rows tbody tr")

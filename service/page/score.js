@@ -22,6 +22,7 @@ const HISTORY = "gaixie-history";
 const REMEMBERED = 20;
 const MOST = 50; // sentences that are scored one by one
 const asked = latest();
+let example = 0; // the next of the levels
 let shown = null;
 let each = []; // the pairs of sentences, scored
 
@@ -42,7 +43,7 @@ export function start() {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) at("score-form").requestSubmit();
     });
   }
-  at("score-example").addEventListener("click", () => use(...EXAMPLE));
+  at("score-example").addEventListener("click", () => use(...LEVELS[example++ % LEVELS.length]));
   at("score-swap").addEventListener("click", () => use(at("rewrite").value, at("source").value));
   at("score-link").addEventListener("click", () => copy(location.href));
   at("score-copy").addEventListener("click", () => copy(asText()));

@@ -8,9 +8,10 @@
   python research/make_pair_encoder.py export out/encoder/trained
   python research/make_pair_encoder.py evaluate DATA
 
-start     cuts a multilingual encoder to its Chinese pieces
+start     cuts a multilingual encoder to its Chinese pieces, or takes one that was exported
 draw      draws examples from the sets of DATA that research/pair_encoder/sets.py names
-train     needs the examples and the start alone, not the sets; uses a GPU if there is one
+train     needs the examples and the start alone, not the sets; uses a GPU if there is one; saves
+          its state beside its output, and goes on from it
 export    writes the folder that the package reads
 evaluate  prints figures on groups, ratings and sets that were not learned from, among them OCNLI,
           and writes them into the encoder's description
@@ -48,9 +49,12 @@ def start(args: argparse.Namespace) -> None:
     """Writes the folder that a training starts from."""
     import pandas as pd
 
-    from gaixie.research.pair_encoder.network import prune
+    from gaixie.research.pair_encoder.network import prune, restore
     from gaixie.research.pair_encoder.sets import read_versions
 
+    if (args.encoder / DESCRIPTION).is_file():
+        restore(args.encoder, args.output)
+        return
     texts = [text for _, versions in read_versions(args.data) for text in versions]
     texts += pd.read_parquet(args.data / "zh_text.parquet")["text"].tolist()
     prune(args.encoder, texts, args.output)
@@ -79,9 +83,11 @@ def train(args: argparse.Namespace) -> None:
     say(f"{len(table.better):,} examples, {len(table.ids):,} tokens")
     gpu = torch.cuda.is_available()
     say(f"on {torch.cuda.get_device_name() if gpu else 'the CPU'}")
+    torch.manual_seed(args.seed)  # of new heads
     model = PairNetwork(args.start, "sdpa" if gpu else "eager", args.dropout)
     device = torch.device("cuda" if gpu else "cpu")
-    settings = (args.rate, args.batch, args.steps, args.seed)
+    args.output.mkdir(parents=True, exist_ok=True)
+    settings = (args.rate, args.batch, args.steps, args.seed, args.output / "state.pt")
     trained, examples = training.train(table, model, device, *settings)
     save(trained, args.start, args.output, examples)
 

@@ -24,9 +24,16 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, processors
 from torch import nn
 from torch.nn.functional import gelu
-from transformers import BertModel
+from transformers import BertConfig, BertModel
 
-from gaixie.udfs.meaning.pair_encoder import ENCODER, HEAD, TASKS, TOKENIZER, write_description
+from gaixie.udfs.meaning.pair_encoder import (
+    DESCRIPTION,
+    ENCODER,
+    HEAD,
+    TASKS,
+    TOKENIZER,
+    write_description,
+)
 
 SUMMARY = "summary.json"
 TYPES = (np.float32, np.int8, np.int16, np.int32, np.float16)
@@ -134,10 +141,6 @@ def save(model: PairNetwork, start: Path, folder: Path, examples: int) -> None:
     """Writes a folder to export, or to go on from. examples: that were learned from here."""
     folder.mkdir(parents=True, exist_ok=True)
     model.bert.save_pretrained(folder)
-    config = json.loads((folder / "config.json").read_text("utf-8"))
-    # CTranslate2's converter asks for a key that transformers no longer writes.
-    config["position_embedding_type"] = "absolute"
-    (folder / "config.json").write_text(json.dumps(config, indent=1), "utf-8")
     for name in (TOKENIZER, "tokenizer_config.json"):
         shutil.copy(start / name, folder)
     state = model.state_dict()
@@ -160,6 +163,10 @@ def export(trained: Path, output: Path) -> dict[str, Any]:
     from ctranslate2.converters import TransformersConverter
 
     output.mkdir(parents=True, exist_ok=True)
+    config = json.loads((trained / "config.json").read_text("utf-8"))
+    # CTranslate2's converter asks for a key that transformers no longer writes.
+    config["position_embedding_type"] = "absolute"
+    (trained / "config.json").write_text(json.dumps(config, indent=1), "utf-8")
     TransformersConverter(str(trained)).convert(
         str((output / ENCODER).parent), quantization="int8", force=True
     )
@@ -170,6 +177,58 @@ def export(trained: Path, output: Path) -> dict[str, Any]:
     summary = read_summary(trained)
     write_description(output, TASKS, summary)
     return summary
+
+
+def restore(exported: Path, output: Path) -> None:
+    """Writes a folder for training from an exported encoder: its weights, rounded as they are."""
+    path = exported / ENCODER
+    found = variables(bytearray(path.read_bytes()), path)
+
+    def weight(name: str) -> np.ndarray:
+        value = found[f"encoder/{name}"].astype(np.float32)
+        scale = found.get(f"encoder/{name}_scale")
+        return value if scale is None else value / scale[:, None]
+
+    state = {WORDS: weight("embeddings_0/weight")}
+    state["embeddings.token_type_embeddings.weight"] = weight("embeddings_1/weight")
+    state["embeddings.position_embeddings.weight"] = weight("position_encodings/encodings")
+    norms = {"embeddings.LayerNorm": "layernorm_embedding"}
+    layers = sum(name.endswith("/ffn/linear_1/weight") for name in found)
+    for number in range(layers):
+        of, own = f"encoder.layer.{number}.", f"layer_{number}/"
+        read = [weight(f"{own}self_attention/linear_0/{kind}") for kind in ("weight", "bias")]
+        for place, name in enumerate(("query", "key", "value")):
+            for kind, value in zip(("weight", "bias"), read, strict=True):
+                state[f"{of}attention.self.{name}.{kind}"] = np.split(value, 3)[place]
+        for layer, name in (
+            ("attention.output.dense", "self_attention/linear_1"),
+            ("intermediate.dense", "ffn/linear_0"),
+            ("output.dense", "ffn/linear_1"),
+        ):
+            for kind in ("weight", "bias"):
+                state[f"{of}{layer}.{kind}"] = weight(f"{own}{name}/{kind}")
+        norms[f"{of}attention.output.LayerNorm"] = f"{own}self_attention/layer_norm"
+        norms[f"{of}output.LayerNorm"] = f"{own}ffn/layer_norm"
+    for name, norm in norms.items():
+        state[f"{name}.weight"] = weight(f"{norm}/gamma")
+        state[f"{name}.bias"] = weight(f"{norm}/beta")
+    words, width = state[WORDS].shape
+    sizes = {"vocab_size": words, "hidden_size": width, "num_hidden_layers": layers}
+    sizes |= {"intermediate_size": len(state["encoder.layer.0.intermediate.dense.bias"])}
+    sizes |= {"max_position_embeddings": len(state["embeddings.position_embeddings.weight"])}
+    heads = int(found["encoder/num_heads"])
+    model = BertModel(BertConfig(num_attention_heads=heads, **sizes), add_pooling_layer=False)
+    model.load_state_dict({name: torch.tensor(value) for name, value in state.items()})
+    model.save_pretrained(output)
+    for name in (TOKENIZER, HEAD):
+        shutil.copy(exported / name, output)
+    named = json.loads(path.with_name("config.json").read_text("utf-8"))
+    known = Tokenizer.from_file(str(exported / TOKENIZER)).get_vocab()
+    named = {name: token for name, token in named.items() if token in known}
+    named["tokenizer_class"] = "PreTrainedTokenizerFast"  # the one that adds no tokens of its own
+    (output / "tokenizer_config.json").write_text(json.dumps(named), "utf-8")
+    summary = json.loads((exported / DESCRIPTION).read_text("utf-8"))["summary"]
+    (output / SUMMARY).write_text(json.dumps(summary), "utf-8")
 
 
 def round_to_seven_bits(path: Path) -> None:

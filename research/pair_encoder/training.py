@@ -15,6 +15,7 @@ import copy
 import json
 import lzma
 import math
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -229,8 +230,13 @@ def train(
     batch_size: int,
     steps: int,
     seed: int,
+    state: Path,
 ) -> tuple[PairNetwork, int]:
-    """Returns the moving average of the weights, and how many examples were learned from."""
+    """Returns the moving average of the weights, and how many examples were learned from.
+
+    state: a file that is written now and then; if it is there, the training goes on from it, to the
+    same weights as one that was not interrupted.
+    """
     torch.manual_seed(seed)
     data, model = DeviceTable(table, device), model.to(device).train()
     encoder = [weight for weight in model.bert.parameters() if weight.requires_grad]
@@ -238,8 +244,16 @@ def train(
     groups = [{"params": encoder, "scale": 1.0}, {"params": heads, "scale": HEAD_SCALE}]
     optimizer = torch.optim.AdamW(groups, lr=rate, weight_decay=0.01, fused=True)
     average = copy.deepcopy(model).eval().requires_grad_(False)
-    examples = 0
+    examples, first = 0, 0
+    if state.is_file():
+        first, examples, random, *known = torch.load(state, map_location=device)
+        torch.set_rng_state(random.cpu())
+        for part, values in zip((model, average, optimizer), known, strict=True):
+            part.load_state_dict(values)
+        say(f"goes on after step {first:,}")
     for step, batch in enumerate(islice(batches_of(table, batch_size, seed), steps)):
+        if step < first:
+            continue
         for group in optimizer.param_groups:
             group["lr"] = rate * rate_share(step / steps) * group["scale"]
         loss, wins = data.loss(model, batch)
@@ -253,6 +267,9 @@ def train(
             say(f"step {step:,} of {steps:,}: loss {loss:.4f}, the better one wins {wins:.3f}")
             if not math.isfinite(loss.item()):
                 raise ValueError(f"the loss is {loss.item()} at step {step}")
+            parts = [part.state_dict() for part in (model, average, optimizer)]
+            torch.save((step + 1, examples, torch.get_rng_state(), *parts), f"{state}.new")
+            os.replace(f"{state}.new", state)
     say(f"{steps:,} steps, {examples:,} examples")
     return average.cpu(), examples
 

@@ -28,6 +28,7 @@ from io import BufferedReader
 from typing import Any, TextIO, cast
 
 import numpy as np
+import pyarrow.compute as pc
 
 from gaixie.udfs.command_line import encoding, in_words, make_parser, run_command, say
 from gaixie.udfs.metrics import METRICS, Metric, Pairs, load_metric
@@ -141,6 +142,10 @@ def print_corpus(
             left = ", ".join(without[:5]) + ", …" * (len(without) > 5)
             fault = f"{len(without):,} have no sentence, or one with U+FFFD (pair {left})"
             say(f"{name}: {n:,} of {len(pairs):,} pairs scored; {fault}")
+        if isinstance(metric, SPScoreZh):
+            foreign = pc.sum(pc.invert(pc.match_substring_regex(pairs.source, r"\p{Han}"))).as_py()
+            if foreign:
+                say(f"{name}: {foreign:,} of the sources have no Chinese character: scored 0")
 
 
 def describe() -> str:

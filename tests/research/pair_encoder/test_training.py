@@ -2,6 +2,7 @@
 
 import json
 import lzma
+from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -15,7 +16,7 @@ from gaixie.research.pair_encoder.examples import line_of, ranked
 from gaixie.research.pair_encoder.network import variables
 from gaixie.research.pair_encoder.sets import Example
 from gaixie.research.pair_encoder.training import UNKNOWN, Table, table_of
-from gaixie.udfs.meaning.pair_encoder import ENCODER, SHIPPED, TASKS, PairEncoder
+from gaixie.udfs.meaning.pair_encoder import ENCODER, HEAD, SHIPPED, TASKS, PairEncoder
 
 SAME = TASKS.index("same")
 
@@ -65,13 +66,32 @@ def test_a_pass_takes_each_example_once_at_most(table):
     assert len(set(rows)) == len(rows) == 20 * len(taken)
 
 
-def test_a_file_is_learned_from_and_what_is_exported_tells(bert, tmp_path, capsys):
+def interrupted(batches, count: int):
+    """Returns batches_of that is interrupted behind so many batches."""
+
+    def stopping(*given):
+        yield from islice(batches(*given), count)
+        raise KeyboardInterrupt
+
+    return stopping
+
+
+def test_a_file_is_learned_from_and_what_is_exported_tells(bert, tmp_path, capsys, monkeypatch):
     with lzma.open(tmp_path / "drawn.jsonl.xz", "wt", encoding="utf-8") as file:
         file.writelines(lines(600))
     options = ["--steps", "200", "--batch", "16", "--rate", "3e-3", "--dropout", "0"]
     places = ["--start", str(bert), "--output", str(tmp_path / "trained")]
-    assert main(["train", str(tmp_path / "drawn.jsonl.xz"), *places, *options]) == 0
+    file = [str(tmp_path / "drawn.jsonl.xz")]
+    assert main(["train", *file, *places, *options]) == 0
     assert "200 steps, 3,200 examples" in capsys.readouterr().err
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "batches_of", interrupted(training.batches_of, 150))
+        assert main(["train", *file, *places[:3], str(tmp_path / "killed"), *options]) == 130
+    assert main(["train", *file, *places[:3], str(tmp_path / "killed"), *options]) == 0
+    assert "goes on after step 101" in capsys.readouterr().err
+    heads, again = (np.load(tmp_path / name / HEAD) for name in ("trained", "killed"))
+    for name in heads.files:
+        np.testing.assert_array_equal(again[name], heads[name])
     assert main(["export", str(tmp_path / "trained"), "--output", str(tmp_path / "own")]) == 0
     summary = json.loads((tmp_path / "own/pair_encoder.json").read_text("utf-8"))["summary"]
     assert summary == {"encoder": bert.name, "examples": 3_200}
@@ -80,6 +100,11 @@ def test_a_file_is_learned_from_and_what_is_exported_tells(bert, tmp_path, capsy
     found, doubts = PairEncoder.load(tmp_path / "own", threads=1).read(texts, others)
     assert found[0, SAME] > 0.7 > 0.3 > found[1, SAME]
     assert int(np.argmax(doubts[1])) == 0
+    restored = str(tmp_path / "restored")
+    assert main(["start", str(tmp_path), str(tmp_path / "own"), "--output", restored]) == 0
+    assert main(["export", restored, "--output", str(tmp_path / "twice")]) == 0
+    again, _ = PairEncoder.load(tmp_path / "twice", threads=1).read(texts, others)
+    np.testing.assert_allclose(again, found, atol=0.03)
 
 
 def test_weights_that_ship_have_seven_bits():

@@ -5,6 +5,8 @@ import { reason, t } from "./i18n.js";
 
 export const JUDGEMENTS = ["structure", "synonyms", "meaning", "fluency"];
 const KINDS = ["moved", "replaced", "added", "lost"];
+const CHANGED = ["no_paraphrase", "other_meaning"];
+const HAN = /\p{Script=Han}/u;
 
 export const legend = () =>
   make("p", { class: "legend" }, ...KINDS.map((kind) => make("span", {}, make("span", { class: kind }, t(kind)))));
@@ -15,26 +17,51 @@ export const known = { levels: [], longest: 0 };
 // Below it, the service gives reasons for the meaning and the fluency (LOW in udfs/meaning/explain.py).
 const DOUBTFUL = 0.6;
 const SURE = 0.8;
+const REORDERED = 40; // points of structure above which nobody says that the order was kept
 
 // The one scale of the page: a score or judgement of 0 to 1 as whole points of 100, rounded down as the levels are.
 export const points = (value) => Math.floor(100 * value + 1e-6);
 export const number = (value) => (value === null || value === undefined ? "–" : String(points(value)));
 
+// Whether the meaning changed: "changed" if the verdict says so, "doubt" below the bound for reasons, else "". Of a
+// text whose sentences are scored, these decide.
+export function doubt({ verdict, meaning }, sentences = []) {
+  const own = CHANGED.includes(verdict) ? "changed" : (meaning ?? 1) < DOUBTFUL ? "doubt" : "";
+  const found = sentences.map((one) => doubt(one)).filter(Boolean);
+  if (!sentences.length || (own === "changed" && found.length)) return own;
+  return found.includes("changed") ? "changed" : found.length || own ? "doubt" : "";
+}
+
 // The one rule for what is said of the meaning: the verdict alone says that it changed, or that this is no
-// paraphrase; else the judgement says how sure it is that the meaning was kept.
-function ofMeaning({ verdict, meaning }) {
-  if (meaning === undefined || ["no_paraphrase", "other_meaning"].includes(verdict)) return [];
-  return [t("meanings")[meaning >= SURE ? 2 : meaning >= DOUBTFUL ? 1 : 0]];
+// paraphrase; else the judgement says how sure it is that the meaning was kept. A text names its doubtful sentences.
+function ofMeaning(scores, sentences) {
+  const doubted = sentences.filter((one) => doubt(one)).map((one) => one.number);
+  if (doubted.length) return [t("doubted")(doubted)];
+  if (sentences.length && doubt(scores)) return [t("as_a_whole")];
+  if ((scores.meaning ?? null) === null || CHANGED.includes(scores.verdict)) return [];
+  return [t("meanings")[scores.meaning >= SURE ? 2 : scores.meaning >= DOUBTFUL ? 1 : 0]];
+}
+
+// What is said of a pair everywhere: "good, a clear rewording, meaning kept". sentences: the scored ones of a text.
+// toned: it was written in a tone, so that it matters how it reads, not how much changed.
+export function verdictOf(scores, { sentences = [], toned = false } = {}) {
+  const { verdict, fluency } = scores;
+  if (!verdict) return "";
+  const meaning = ofMeaning(scores, sentences);
+  const said = sentences.length && CHANGED.includes(verdict) && !sentences.some((one) => doubt(one)) ? "poor" : verdict;
+  const own = (said === "other_meaning" && meaning.length) || (toned && !CHANGED.includes(verdict)) ? [] : [t("verdicts")[said]];
+  const read = (fluency ?? 1) < DOUBTFUL ? [t("odd")] : toned ? [t("fluent")] : [];
+  return [...own, ...meaning, ...read].join(t("comma"));
 }
 
 // "52 of 100: good, a clear rewording, meaning kept"
-export function inWords(scores) {
-  if (scores.spscore === null || scores.spscore === undefined) return t("not_scored");
-  const parts = [t("verdicts")[scores.verdict], ...ofMeaning(scores), ...(scores.fluency < DOUBTFUL ? [t("odd")] : [])];
-  return `${t("of_all")(points(scores.spscore))}${t("colon")}${parts.join(t("comma"))}`;
+export function inWords(scores, options = {}) {
+  if ((scores.spscore ?? null) === null) return t("not_scored");
+  const said = verdictOf(scores, options);
+  return options.toned ? said : `${t("of_all")(points(scores.spscore))}${t("colon")}${said}`;
 }
 
-export const whole = (scores) => make("p", { class: "whole" }, inWords(scores));
+export const whole = (scores, options = {}) => make("p", { class: `whole ${doubt(scores, options.sentences)}` }, inWords(scores, options));
 
 // The levels side by side, each with its points and what it is; a mark shows where the score lies.
 export function scale(score) {
@@ -50,10 +77,13 @@ export function scale(score) {
   return make("div", { class: "scale" }, mark, make("ol", { "aria-label": t("scale") }, ...zones));
 }
 
-// Why texts have no scores; of those that are too long, how long they are and may be.
+// Why texts have no scores; of those that are too long, how long they are and may be; which of them has no Chinese.
 export function unscored(reason, ...given) {
   const said = t("reasons")[reason] ?? reason;
-  return typeof said === "function" ? said(Math.max(...given.map((own) => [...own.trim()].length)), known.longest) : said;
+  if (typeof said !== "function") return said;
+  const length = Math.max(...given.map((own) => [...own.trim()].length));
+  const without = given.length > 1 ? given.reduce((sum, own, k) => sum + (HAN.test(own) ? 0 : k + 1), 0) : 0;
+  return said({ length, longest: known.longest, without });
 }
 
 // The segments of a side; pointing at one shows its partner on the other side.
@@ -100,9 +130,16 @@ function places(line, term) {
   return found;
 }
 
+// Whether neither a bar nor a mark contradicts a reason.
+function holds(text, { structure, meaning, changes }) {
+  const moved = [...(changes?.source ?? []), ...(changes?.paraphrase ?? [])].some(({ kind }) => kind === "moved");
+  if (/hardly reordered:/.test(text)) return points(structure) <= REORDERED && !moved;
+  return !/too little in common/.test(text) || (meaning < DOUBTFUL && (!text.startsWith("structure") || points(structure) <= REORDERED));
+}
+
 // Each judgement with its bar, and below it what pulls it down. lines: where the reasons are shown.
 export function judgements(scores, lines = []) {
-  const said = (scores.reasons ?? []).map(reason).filter(Boolean);
+  const said = (scores.reasons ?? []).filter((text) => holds(text, scores)).map(reason);
   return make(
     "div",
     { class: "judgements" },
@@ -113,7 +150,7 @@ export function judgements(scores, lines = []) {
       const own = said.filter((one) => one.judgement === name).map((one) => make("li", {}, named(one, lines)));
       return make(
         "div",
-        { class: "judgement" },
+        { class: `judgement ${name === "meaning" ? doubt(scores) : ""}` },
         make("span", {}, t(name)),
         make("b", {}, value),
         make("div", { class: "bar", role: "meter", "aria-label": t(name), "aria-valuemin": "0", "aria-valuemax": "100", "aria-valuenow": String(points(scores[name] ?? 0)) }, bar),
@@ -136,15 +173,18 @@ function named({ text, terms }, lines) {
 
 export const note = (text) => make("p", { class: "notes" }, text);
 
-// A scored pair whole. given: its texts.
-export function card(scores, given, explained = true) {
+// A scored pair whole. given: its texts; explained: with the levels and the legend; number: its place in a text, whose
+// own card has the scored sentences.
+export function card(scores, given, { explained = true, sentences = [], number: place = 0 } = {}) {
   const why = scores.reason ? note(unscored(scores.reason, given.source, given.paraphrase)) : null;
-  if (scores.spscore === null) return make("article", { class: "card" }, why);
+  const head = place ? make("p", { class: "side" }, t("nth")(place)) : null;
+  if (scores.spscore === null) return make("article", { class: "card" }, head, why);
   const { source, paraphrase } = markedPair(scores.changes);
   return make(
     "article",
     { class: "card" },
-    whole(scores),
+    head,
+    whole(scores, { sentences }),
     explained ? scale(scores.spscore) : null,
     why,
     judgements(scores, [source, paraphrase]),

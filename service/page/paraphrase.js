@@ -16,6 +16,7 @@ const EXAMPLES = [
 ];
 let example = 0;
 let shown = [];
+let expected = 0; // how many results the text will have
 let about = {};
 
 export function start(part) {
@@ -53,14 +54,17 @@ export function start(part) {
     const cancel = at("paraphrase-cancel");
     cancel.hidden = false;
     shown = [];
+    expected = sentences.length;
     render();
     during(event.submitter ?? at("paraphrase-form").querySelector(".main"), at("paraphrase-status"), async () => {
+      if (!expected) throw new Error(t("missing")([t("sentences")]));
       for (const [k, text] of sentences.entries()) {
         at("paraphrase-status").textContent = `${t("working")} ${t("progress")(k, sentences.length)}`;
         const answer = await post("/v1/paraphrase", { text, ...asked }, stop.signal);
-        shown.push(...answer.results);
-        at("paraphrase-results").append(...answer.results.map(result));
-        at("paraphrase-legend").replaceChildren(legend());
+        const own = answer.results.map((one) => ({ ...one, n: asked.n, toned: Boolean(asked.tone) }));
+        shown.push(...own);
+        at("paraphrase-results").append(...own.map(result));
+        renderNotes();
         if (!k) inView();
       }
       render();
@@ -86,8 +90,15 @@ function nameTones() {
   at("tone").replaceChildren(option("", t("as_it_is")), ...Object.entries(t("tones")).map(([value, name]) => option(value, name)));
 }
 
+// What holds for all results, once; a term is absent if no sentence of the text has it.
+function renderNotes() {
+  const absent = shown.length && shown.length === expected ? shown[0].absent.filter((term) => shown.every((own) => own.absent.includes(term))) : [];
+  const notes = [shown.some((own) => own.candidates.length) ? t("check") : "", absent.length ? t("absent")(absent) : ""].filter(Boolean);
+  at("paraphrase-legend").replaceChildren(...notes.map(note), ...(shown.length ? [legend()] : []));
+}
+
 function render() {
-  at("paraphrase-legend").replaceChildren(...(shown.length ? [legend()] : []));
+  renderNotes();
   at("paraphrase-results").replaceChildren(...(shown.length > 1 ? [wholeText()] : []), ...shown.map(result));
 }
 
@@ -109,23 +120,22 @@ function copier(textOf, ...others) {
 }
 
 function result(own) {
-  const light = own.candidates.length && own.candidates.every((one) => LIGHT.includes(one.verdict) && one.structure < LITTLE);
+  const light = own.candidates.length && !own.toned && own.candidates.every((one) => LIGHT.includes(one.verdict) && one.structure < LITTLE);
   const notes = [
     own.reason ? unscored(own.reason, own.source) : null,
-    own.candidates.length ? t("check") : null,
+    own.candidates.length && own.candidates.length < own.n ? t("fewer")(own.n, own.candidates.length) : null,
     light ? t("only_light") : null,
     t("left_out")(own.left_out) || null,
-    own.absent.length ? t("absent")(own.absent) : null,
   ].filter(Boolean);
-  return make("section", {}, make("h2", { lang: "zh" }, own.source), ...notes.map(note), ...own.candidates.map((one) => card(own.source, one)));
+  return make("section", {}, make("h2", { lang: "zh" }, own.source), ...notes.map(note), ...own.candidates.map((one) => card(own.source, one, own.toned)));
 }
 
-function card(source, candidate) {
+function card(source, candidate, toned) {
   const article = make("article", { class: "card" });
   const fill = (edited = null) => {
     const lines = markedPair(candidate.changes);
     article.replaceChildren(
-      make("div", { class: "head" }, whole(candidate), copier(() => candidate.text, button(t("edit"), edit))),
+      make("div", { class: "head" }, whole(candidate, { toned }), copier(() => candidate.text, button(t("edit"), edit))),
       ...(edited ? [edited] : []),
       lines.paraphrase,
       make("p", { class: "side" }, t("source")),

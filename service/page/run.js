@@ -137,10 +137,12 @@ function renderFacts() {
   const exported = (format) => async () => {
     const own = filters();
     own.set("format", format);
-    // The browser's own download is for any size, but sends no token.
-    if (!token()) return make("a", { href: `/v1/run/export?${own}`, download: "" }).click();
+    const titled = format === "csv" && document.documentElement.lang === "zh";
+    // The browser's own download is for any size, but sends no token, and its header is English.
+    if (!token() && !titled) return make("a", { href: `/v1/run/export?${own}`, download: "" }).click();
     try {
-      save(await download(`/v1/run/export?${own}`), `${about.name}-selection.${format}`);
+      const file = await download(`/v1/run/export?${own}`);
+      save(titled ? await withTitles(file) : file, `${about.name}-selection.${format}`);
     } catch (error) {
       show(error);
     }
@@ -152,7 +154,17 @@ function renderFacts() {
     button(t("export_parquet"), exported("parquet")),
     make("span", { id: "run-verdicts" }),
   );
+  const tier = /\btier:(\w+)/.exec(about.signature ?? "")?.[1] ?? "";
+  at("run-about").textContent = [about.columns.includes("stage") && t("about_stage"), about.columns.includes("rated") && t("about_rated"), t("about_tier")(tier)].filter(Boolean).join("");
   renderVerdicts();
+}
+
+// The header of a CSV file in the language of the page.
+async function withTitles(file) {
+  const [header] = (await file.slice(0, 10_000).text()).split("\n", 1);
+  const titles = header.replaceAll('"', "").split(",").map((name) => t(name) ?? name);
+  const start = 3 + header.length; // 3: the mark of UTF-8, which text() leaves out
+  return new Blob(["\ufeff", titles.join(","), file.slice(start)], { type: "text/csv" });
 }
 
 function renderVerdicts() {
@@ -205,6 +217,7 @@ function render() {
 
 function line(row, scores, extra) {
   const marked = markedPair(row.changes);
+  for (const side of ["source", "paraphrase"]) marked[side].dataset.name = t(side);
   const open = make("button", { type: "button", class: "plain", "aria-expanded": "false", "aria-label": `${t("details")}${t("colon")}${number(row.spscore)}` }, number(row.spscore));
   const labels = { rated: rating(row.rated), origin: [t("origins")[row.origin] ?? row.origin, row.stage ?? row.split].filter((own) => own !== undefined && own !== null).join(" · ") };
   const own = make(

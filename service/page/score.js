@@ -3,7 +3,7 @@
 import { latest, post } from "./api.js";
 import { at, button, debounced, keep, kept, make, sentencesOf } from "./dom.js";
 import { onLanguage, t } from "./i18n.js";
-import { JUDGEMENTS, card, inWords, number } from "./judged.js";
+import { JUDGEMENTS, card, inWords, note, number } from "./judged.js";
 import { onQuery, query, setQuery } from "./tabs.js";
 import { clear, during, show } from "./trouble.js";
 
@@ -20,11 +20,13 @@ const LEVELS = [
 ];
 const HISTORY = "gaixie-history";
 const REMEMBERED = 20;
+const LEAST = 8; // characters of such a sentence
 const MOST = 50; // sentences that are scored one by one
 const asked = latest();
 let example = 0; // the next of the levels
 let shown = null;
 let each = []; // the pairs of sentences, scored
+let short = []; // the numbers of those that are too short for it
 
 const pair = () => ({ source: at("source").value, paraphrase: at("rewrite").value });
 const whole = ({ source, paraphrase }) => Boolean(source.trim() && paraphrase.trim());
@@ -54,9 +56,10 @@ export function start() {
   at("score-form").addEventListener("submit", (event) => {
     event.preventDefault();
     during(at("score-form").querySelector(".main"), at("score-status"), async () => {
+      const missing = ["source", "paraphrase"].filter((side) => !pair()[side].trim());
+      if (missing.length) throw new Error(t("missing")(missing.map(t)));
       await ask();
       remember();
-      return shown ? inWords(shown) : "";
     });
   });
   onQuery("score", fromAddress);
@@ -78,6 +81,7 @@ function use(source, paraphrase) {
 
 function stale() {
   asked();
+  at("score-status").textContent = "";
   at("score-result").classList.toggle("stale", shown !== null);
   if (!whole(pair())) {
     shown = null;
@@ -85,20 +89,26 @@ function stale() {
   }
 }
 
-// The sentences side by side, if both texts have several, and as many.
+// The sentences side by side, if both texts have several, and as many: [those to be scored, the numbers of short ones].
 function sentencePairs({ source, paraphrase }) {
   const [sources, paraphrases] = [sentencesOf(source), sentencesOf(paraphrase)];
-  if (sources.length < 2 || sources.length !== paraphrases.length || sources.length > MOST) return [];
-  return sources.map((own, k) => ({ source: own, paraphrase: paraphrases[k] }));
+  if (sources.length < 2 || sources.length !== paraphrases.length || sources.length > MOST) return [[], []];
+  const all = sources.map((own, k) => ({ source: own, paraphrase: paraphrases[k], number: k + 1 }));
+  const fits = (own) => [own.source, own.paraphrase].every((text) => [...text].length >= LEAST);
+  return [all.filter(fits), all.filter((own) => !fits(own)).map((own) => own.number)];
 }
 
 async function ask() {
   const given = pair();
   if (!whole(given)) return;
   try {
-    const pairs = [given, ...sentencePairs(given)];
+    const [sentences, left] = sentencePairs(given);
+    const all = [given, ...sentences];
+    const pairs = all.map(({ source, paraphrase }) => ({ source, paraphrase }));
     const answer = await post("/v1/score", { pairs, explain: true, changes: true }, asked());
-    [shown, ...each] = answer.scores.map((scores, k) => ({ ...scores, pair: pairs[k] }));
+    [shown, ...each] = answer.scores.map((scores, k) => ({ ...scores, pair: pairs[k], number: all[k].number }));
+    short = left;
+    at("score-status").textContent = "";
     clear();
     render();
     setQuery("score", new URLSearchParams({ a: given.source, b: given.paraphrase }));
@@ -112,8 +122,12 @@ async function ask() {
 
 function render() {
   at("score-result").classList.remove("stale");
-  const single = shown && each.length ? [make("h2", {}, t("each")), ...each.map((own) => card(own, own.pair, false))] : [];
-  at("score-result").replaceChildren(...(shown ? [card(shown, shown.pair)] : []), ...single);
+  const single = () => [
+    make("h2", {}, t("each")),
+    ...(short.length ? [note(t("too_short_alone")(short))] : []),
+    ...each.map((own) => card(own, own.pair, { explained: false, number: own.number })),
+  ];
+  at("score-result").replaceChildren(...(shown ? [card(shown, shown.pair, { sentences: each })] : []), ...(shown && each.length ? single() : []));
   for (const id of ["score-link", "score-copy"]) at(id).hidden = !shown;
 }
 
@@ -124,7 +138,7 @@ async function copy(text) {
 
 function asText() {
   const judged = JUDGEMENTS.map((name) => `${t(name)} ${number(shown[name])}`);
-  return [shown.pair.source, shown.pair.paraphrase, inWords(shown), judged.join("  "), at("signature").textContent].join("\n");
+  return [shown.pair.source, shown.pair.paraphrase, inWords(shown, { sentences: each }), judged.join("  "), at("signature").textContent].join("\n");
 }
 
 function renderLevels() {

@@ -4,7 +4,7 @@ import { post, send } from "./api.js";
 import { at, button, make, save } from "./dom.js";
 import { countIn, histogram } from "./histogram.js";
 import { onLanguage, t } from "./i18n.js";
-import { JUDGEMENTS, card, number, unscored } from "./judged.js";
+import { JUDGEMENTS, card, doubt, number, points, unscored, verdictOf } from "./judged.js";
 import { during, show } from "./trouble.js";
 
 const FIRST = 50;
@@ -13,6 +13,7 @@ const SIDES = ["source", "paraphrase"];
 const ADDED = [...JUDGEMENTS, "spscore", "verdict", "reason"]; // the last columns of an answer
 let shown = null;
 let facts = null;
+let view = {}; // the group and the order of the rows that are shown
 let stop = new AbortController();
 
 const kindOf = (name) => (/\.(tsv|txt)$/i.test(name) ? "text/tab-separated-values" : /\.xlsx$/i.test(name) ? XLSX : "text/csv");
@@ -35,12 +36,18 @@ export function start() {
     stop = new AbortController();
     at("table-cancel").hidden = false;
     during(at("table-form").querySelector(".main"), at("table-status"), async () => {
+      if (!file.size) throw new Error(t("empty_file"));
+      const chosen = SIDES.map((side) => at(`column-${side}`).value);
+      if (facts && !chosen.every(Boolean)) throw new Error(t("choose_columns"));
+      if (facts && chosen[0] === chosen[1]) throw new Error(t("same_column"));
       const query = asChosen();
       for (const side of SIDES) if (at(`column-${side}`).value) query.set(side, at(`column-${side}`).value);
       const answer = await send(`/v1/score-table?${query}`, file, kindOf(file.name), stop.signal);
       const text = await read(answer.body);
       const columns = SIDES.map((side) => decodeURIComponent(answer.headers.get(`X-Column-${side}`)));
-      shown = { name: file.name.replace(/\.\w+$/, ""), columns, rows: parse(text) };
+      const sheet = facts?.sheets.length > 1 ? [at("sheet").value] : [];
+      shown = { name: [file.name.replace(/\.\w+$/, ""), ...sheet].join("-"), columns, rows: parse(text) };
+      view = { group: null, sort: "spscore", descending: false };
       render();
     }).finally(() => (at("table-cancel").hidden = true));
   });
@@ -84,7 +91,10 @@ async function look() {
   if (!file) return;
   await during(at("table-form").querySelector(".main"), at("table-status"), async () => {
     if (/\.(png|jpe?g|gif|webp|heic|pdf|docx?|pptx?|mp4|zip)$/i.test(file.name)) throw new Error(t("not_a_table"));
-    facts = await (await send(`/v1/table-facts?${query}`, file, kindOf(file.name))).json();
+    if (!file.size) throw new Error(t("empty_file"));
+    const found = await (await send(`/v1/table-facts?${query}`, file, kindOf(file.name))).json();
+    if (!found.columns.length) throw new Error(t("empty_file"));
+    facts = found;
     renderFacts();
     return t("recognised")(facts.rows);
   });
@@ -114,21 +124,52 @@ function result({ rows, name, columns }) {
   const [header, ...body] = rows;
   const [source, paraphrase] = columns.map((own) => header.indexOf(own));
   const scored = body.map((cells) => readRow(cells, source, paraphrase));
-  const worst = [...scored].sort((a, b) => (a.spscore ?? Infinity) - (b.spscore ?? Infinity));
   const found = scored.map((row) => row.spscore).filter((score) => score !== null);
   const download = () => save(new Blob(["\ufeff", toKeep(rows, source, paraphrase)], { type: "text/csv" }), `${name}-${t("scored")}.csv`);
-  const head = (text, number = true) => make("th", number ? { scope: "col", class: "number" } : { scope: "col" }, text);
+  const wanted = scored.filter((row) => !view.group || groupOf(row) === view.group).sort(inOrder);
   return [
     make("div", { class: "actions" }, button(t("save"), download, { class: "main" }), make("span", { class: "hint" }, t("file_scale"))),
+    groups(scored),
     found.length ? histogram("spscore", countIn(found)) : "",
     make(
       "table",
       { class: "rows" },
-      make("caption", {}, t("rows_shown")(Math.min(FIRST, body.length), body.length)),
-      make("thead", {}, make("tr", {}, head(t("spscore")), head(`${t("source")} · ${t("paraphrase")}`, false), ...JUDGEMENTS.map((own) => head(t(own))))),
-      make("tbody", {}, ...worst.slice(0, FIRST).map(line)),
+      make("caption", {}, t("rows_shown")(Math.min(FIRST, wanted.length), wanted.length)),
+      make("thead", {}, make("tr", {}, head("spscore"), make("th", { scope: "col" }, `${t("source")} · ${t("paraphrase")}`), ...JUDGEMENTS.map(head))),
+      make("tbody", {}, ...wanted.slice(0, FIRST).map(line)),
     ),
   ];
+}
+
+const groupOf = (row) => (row.verdict ? doubt(row) || row.verdict : "none");
+
+// How many rows there are of each kind; a click shows these alone, another one all.
+function groups(scored) {
+  const counts = Object.keys(t("groups")).map((group) => [group, scored.filter((row) => groupOf(row) === group).length]);
+  const choose = (group, text) => button(text, () => showOnly({ group: view.group === group ? null : group }, `.groups [data-group="${group ?? ""}"]`), { "aria-pressed": String(view.group === group), "data-group": group ?? "" });
+  const some = counts.filter(([, n]) => n).map(([group, n]) => choose(group, `${t("groups")[group]} ${n}`));
+  return make("div", { class: "groups" }, choose(null, t("all_rows")(scored.length)), ...some);
+}
+
+// Changes what is shown of the rows; the focus stays.
+function showOnly(changes, focus) {
+  Object.assign(view, changes);
+  render();
+  at("table-result").querySelector(focus)?.focus();
+}
+
+// Rows without a score come last.
+function inOrder(a, b) {
+  const [left, right] = [a[view.sort], b[view.sort]];
+  if (left === null || right === null) return (left === null) - (right === null);
+  return view.descending ? right - left : left - right;
+}
+
+function head(name) {
+  const own = name === view.sort;
+  const sort = () => showOnly({ sort: name, descending: own && !view.descending }, `[data-sort="${name}"]`);
+  const text = t(name) + (own ? (view.descending ? " ↓" : " ↑") : "");
+  return make("th", { scope: "col", class: "number", "aria-sort": own ? (view.descending ? "descending" : "ascending") : "none" }, button(text, sort, { "data-sort": name }));
 }
 
 // A row of the answer as the scores of a pair, null where there are none.
@@ -142,25 +183,26 @@ function readRow(cells, source, paraphrase) {
 function line(row) {
   const why = row.reason && make("div", { class: "notes", lang: document.documentElement.lang }, unscored(row.reason, row.source, row.paraphrase));
   const open = make("button", { type: "button", class: "plain", "aria-expanded": "false", title: t("details") }, number(row.spscore));
-  const word = row.verdict && make("div", { class: "notes" }, t("verdicts")[row.verdict]);
+  const word = row.verdict && make("div", { class: `notes ${doubt(row)}`, lang: document.documentElement.lang }, verdictOf(row));
   const own = make(
     "tr",
     {},
     make("td", { class: "number", "data-name": t("spscore") }, open),
-    make("td", { class: "pair", lang: "zh" }, make("div", { class: "text", "data-name": t("source") }, row.source), make("div", { class: "text", "data-name": t("paraphrase") }, row.paraphrase), why, word),
+    make("td", { class: "pair", lang: "zh" }, make("div", { class: "text", "data-name": t("source") }, row.source), make("div", { class: "text", "data-name": t("paraphrase") }, row.paraphrase), word, why),
     ...JUDGEMENTS.map((name) => make("td", { class: "number", "data-name": t(name) }, number(row[name]))),
   );
   own.addEventListener("click", () => toggle(own, open, { source: row.source, paraphrase: row.paraphrase }));
   return own;
 }
 
-// The answer as people keep it: reasons and verdicts in words, and on a Chinese page a Chinese header.
+// The answer as people keep it: reasons and verdicts in words, and on a Chinese page a Chinese header and points of 100.
 function toKeep([header, ...body], source, paraphrase) {
   const own = header.length - ADDED.length;
   const chinese = document.documentElement.lang === "zh";
   const title = (name, k) => (k < own || !chinese ? name : t({ verdict: "rated_as", reason: "why_not" }[name] ?? name));
-  const words = { verdict: (said) => t("verdicts")[said], reason: (said, row) => unscored(said, row[source], row[paraphrase]) };
-  const cell = (text, k, row) => (text && k >= own && words[ADDED[k - own]] ? words[ADDED[k - own]](text, row) : text);
+  const words = { verdict: (said, row) => verdictOf(readRow(row, source, paraphrase)), reason: (said, row) => unscored(said, row[source], row[paraphrase]) };
+  const said = { ...Object.fromEntries(chinese ? [...JUDGEMENTS, "spscore"].map((name) => [name, (score) => String(points(Number(score)))]) : []), ...words };
+  const cell = (text, k, row) => (text && k >= own && said[ADDED[k - own]] ? said[ADDED[k - own]](text, row) : text);
   const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   return [header.map(title), ...body.map((row) => row.map(cell))].map((row) => `${row.map(quoted).join(",")}\n`).join("");
 }

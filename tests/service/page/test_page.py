@@ -75,13 +75,21 @@ def test_the_first_look_is_a_score_that_is_understood(open_page):
     page.reload()
     page.wait_for_selector("html[lang=zh]")  # the chosen language stays
     # The verdict alone says that the meaning changed; where the service seeks reasons, it is doubtful.
-    say = "own => import('/page/judged.js').then(page => page.inWords({ spscore: 0.3, ...own }))"
+    say = "o => import('/page/judged.js').then(page => page.inWords({ spscore: 0.3, ...o }, o))"
+    kept, lost = {"verdict": "light", "meaning": 0.9}, {"verdict": "other_meaning", "meaning": 0.3}
     low = explain.LOW["meaning"]
-    for meaning, said in ((low - 0.01, "意思可能有出入"), (low, "意思大致不变")):
-        assert f"，{said}" in page.evaluate(say, {"verdict": "light", "meaning": meaning})
-    assert page.evaluate(say, {"verdict": "other_meaning", "meaning": 0.9}).endswith(
-        "：意思很可能变了"
-    )
+    for own, said in (
+        (kept | {"meaning": low - 0.01}, "，意思可能有出入，请核对"),
+        (kept | {"meaning": low}, "，意思大致不变"),
+        (lost | {"meaning": 0.9}, "：意思很可能变了"),
+        (lost | {"sentences": [kept]}, "：改写欠佳，逐句看意思未变，连起来请核对"),
+        (kept | {"sentences": [kept, lost | {"number": 3}]}, "改动较轻，第 3 句意思可能变了"),
+    ):
+        assert page.evaluate(say, own).endswith(said)
+    assert page.evaluate(say, kept | {"toned": True}) == "意思不变，读来通顺"
+    given = {"structure": 0.43, "reasons": ["structure: hardly reordered: 90% of the shared words"]}
+    bars = "own => import('/page/judged.js').then(page => page.judgements(own).textContent)"
+    assert "reordered" not in page.evaluate(bars, given)
 
 
 def test_all_that_is_said_is_said_in_both_languages(open_page):
@@ -109,7 +117,7 @@ def test_all_that_is_said_is_said_in_both_languages(open_page):
 def test_scores_follow_what_is_typed(open_page):
     """Scores must belong to the last text typed, the text must show unchanged, and the address
     must have the pair."""
-    page = open_page("/#score")
+    page = open_page("/#score", permissions=["clipboard-read", "clipboard-write"])
     page.wait_for_selector("#score-result .card")
     requests = asked(page, "/v1/score")
     typed = ["今天天气很好，我们一起去公园吧。", "天气这么好，咱们一块儿去公园吧！"]
@@ -121,7 +129,7 @@ def test_scores_follow_what_is_typed(open_page):
     assert len(requests) < 12
     before = page.inner_text("#score-result .judgements")
     page.keyboard.press("Control+Enter")
-    until(page, lambda: "of 100" in page.inner_text("#score-status"))
+    until(page, lambda: page.is_visible("#history") and not page.inner_text("#score-status"))
     page.reload()
     page.wait_for_selector("#score-result .card")
     assert page.inner_text("#score-result .judgements") == before
@@ -129,7 +137,10 @@ def test_scores_follow_what_is_typed(open_page):
     assert page.locator("#history-pairs li").count() == 1
     waiting = []
     page.route("**/v1/score", lambda route: waiting.append(route))
+    page.click("text=Copy link")
+    page.wait_for_selector("#score-status:has-text('Copied.')")
     page.click("text=Swap")
+    assert page.inner_text("#score-status") == ""
     page.wait_for_selector("#score-result.stale")  # until the new result comes
     until(page, lambda: waiting)
     waiting.pop().continue_()
@@ -137,18 +148,22 @@ def test_scores_follow_what_is_typed(open_page):
     page.unroute("**/v1/score")
     page.fill("#rewrite", " ")
     assert page.locator("#score-result .card").count() == 0
+    page.click("#score-form .main")
+    page.wait_for_selector("#trouble:has-text('Still empty: Paraphrase.')")
     page.fill("#rewrite", "hi there")
-    page.fill("#source", "hello")
-    page.wait_for_selector("text=Not Chinese")
+    page.wait_for_selector("text=Not Chinese: the paraphrase has no Chinese")
     page.fill("#source", "长" * 1001)
     page.wait_for_selector("text=at most 1000 characters, this has 1001")
 
     # Several sentences are scored one by one too.
     page.fill("#source", "他昨天参加了公司的年会。“会议推迟了。”他说。")
     page.fill("#rewrite", "他昨天出席了公司的年会。“会议延期了。”他讲。")
-    page.wait_for_selector("#score-result h2")
-    assert page.locator("#score-result .card").count() == 4
-    assert texts(page, "#score-result .card:last-child .sentence") == ["他说。", "他讲。"]
+    page.wait_for_selector("text=Too short to be scored alone: sentence 3.")
+    assert page.locator("#score-result .card").count() == 3
+    page.fill("#rewrite", "他昨天出席了公司的年会。“股票上涨了。”他讲。")
+    page.wait_for_selector(".whole.changed:has-text('meaning of sentence 2 may have changed')")
+    sign = "own => getComputedStyle(own, '::before').content"
+    assert "⚠" in page.locator(".judgement.changed b").first.evaluate(sign)
     page.fill("#rewrite", "他昨天出席了公司的年会。")
     until(page, lambda: page.locator("#score-result .card").count() == 1)
 
@@ -165,7 +180,9 @@ def test_a_paragraph_is_paraphrased_sentence_by_sentence(open_page):
     page.wait_for_selector("text=3 sentences done.")
     assert texts(page, "#paraphrase-results h2") == [*SENTENCES, "How are you?"]
     sections = texts(page, "#paraphrase-results section")
-    assert "not in this sentence: 公园" in sections[0]
+    notes = texts(page, "#paraphrase-legend .notes")
+    assert [notes[0][:7], notes[1][-4:]] == ["About a", ": 公园"]  # one sentence alone has 暴雨
+    assert not any("a third" in own or "公园" in own for own in sections)
     assert "Not Chinese" in sections[2]
     scores = [int(own.split()[0]) for own in texts(page, "section section:first-of-type .whole")]
     assert scores == sorted(scores, reverse=True)
@@ -204,7 +221,7 @@ def test_the_page_says_what_writes_and_how_good_it_is(open_page):
 def test_a_table(open_page, examples, tmp_path):
     note, few = 'a "note",\nof two lines', examples.slice(0, 60).to_pylist()
     rows = [[k, row["source"], note, row["paraphrase"]] for k, row in enumerate(few)]
-    rows.append([60, SENTENCES[0], note, ""])
+    rows += [[60, "今天天气好", note, "今天的天气不错"], [61, SENTENCES[0], note, ""]]
     with open(tmp_path / "pairs.csv", "w", newline="", encoding="gb18030") as file:
         csv.writer(file).writerows([["id", "原句", "note", "改写"], *rows])
     page = open_page("/#table", expected="422")
@@ -212,8 +229,12 @@ def test_a_table(open_page, examples, tmp_path):
     page.wait_for_selector("#table-fields:visible")
     names = ("encoding", "column-source", "column-paraphrase")
     assert [page.input_value(f"#{name}") for name in names] == ["gb18030", "原句", "改写"]
-    page.click("#table-form .main")
-    page.wait_for_selector("text=50 of 61 rows")
+    for column, said in (("原句", "different columns"), ("", "Choose below"), ("改写", "")):
+        page.select_option("#column-paraphrase", column)
+        page.click("#table-form .main")
+        page.wait_for_selector(f"#trouble:has-text('{said}')" if said else "text=50 of 62 rows")
+    word, why = texts(page, "#table-result tr:has-text('今天的天气不错') .notes")
+    assert (word[:4], why[:7]) == ("fair", "Shorter")
     scores = [int(text) for text in texts(page, "#table-result tbody td:first-child")]
     assert scores == sorted(scores)
     page.click("#table-result tbody tr:first-child")
@@ -224,19 +245,27 @@ def test_a_table(open_page, examples, tmp_path):
     assert page.locator("#table-result tr:not(.detail) > td:not([data-name], .pair)").count() == 0
     page.click("#language")
     with page.expect_download() as download:
-        page.click("#table-result .actions:has-text('乘以 100') >> text=下载评分结果")
+        page.click("#table-result .actions:has-text('满分 100') >> text=下载评分结果")
     assert download.value.suggested_filename == "pairs-评分.csv"
     with open(download.value.path(), encoding="utf-8-sig", newline="") as file:
-        *rows, missing = csv.DictReader(file)
+        *rows, _, missing = csv.DictReader(file)
     assert [*missing.values()][4:] == [""] * 6 + ["缺少句子。"]
     assert [int(row["id"]) for row in rows] == [*range(60)]
     assert {row["note"] for row in rows} == {note}
-    found = [float(row["总分"]) for row in rows]
-    assert found == pytest.approx([row["spscore"] for row in few], abs=1e-5)
+    found = [int(row["总分"]) for row in rows]
+    assert found == [int(100 * round(row["spscore"], 6) + 1e-6) for row in few]
+    doubtful = [row["评语"] for row in rows if "意思可能有出入，请核对" in row["评语"]]
+    page.click(f".groups button:has-text('意思存疑 {len(doubtful)}')")
+    assert page.locator("#table-result .pair .doubt").count() == len(doubtful) > 0
+    page.click("#table-result [data-sort=meaning]")
+    found = [int(text) for text in texts(page, "#table-result tbody [data-name=语义保持]")]
+    assert found == sorted(found)
     page.select_option("#column-paraphrase", "note")  # results of the old column disappear
     assert page.locator("#table-result tbody tr").count() == 0
     page.click("#table-form .main")
     page.wait_for_selector("#table-result tbody tr >> text=of two lines")
+    page.set_input_files("#file", {"name": "empty.csv", "mimeType": "text/csv", "buffer": b""})
+    page.wait_for_selector("#trouble:has-text('文件是空的。')")
     book = openpyxl.Workbook()
     book.active.append(["source", "paraphrase"])
     book.create_sheet("wrong").append(["source", "meaning"])
@@ -291,7 +320,8 @@ def test_everybody_can_use_it(open_page, examples, width, scheme):
             page.click("#paraphrase-form .main")
             page.wait_for_selector("text=1 sentence done.")
         if name == "score":
-            page.wait_for_selector("#score-result .card")
+            page.evaluate(f"location.hash = 'score?a={SENTENCES[0]}&b={SENTENCES[1]}'")
+            page.wait_for_selector("#score-result .whole.changed")
         faults = Axe().run(page)["violations"]
         assert [(own["id"], own["nodes"][0]["html"]) for own in faults] == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width

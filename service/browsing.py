@@ -56,6 +56,7 @@ Row = dict[str, Any]
 Cursor = duckdb.DuckDBPyConnection
 Least = Annotated[float | None, Query(ge=0, le=1, description="minimum, inclusive")]
 Most = Annotated[float | None, Query(ge=0, le=1, description="maximum, inclusive")]
+Stage = Annotated[int | None, Query(ge=-(2**31), lt=2**31, description="stage of the pairs")]
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,7 @@ class Filter:
     """Selects pairs; also the query parameters that do so. None or an empty text selects all."""
 
     origin: Annotated[str | None, Query(description="origin of the pairs")] = None
-    stage: Annotated[int | None, Query(ge=-(2**31), lt=2**31, description="stage of the pairs")] = (
-        None
-    )
+    stage: Stage = None
     split: Annotated[str | None, Query(description="split of a release")] = None
     text: Annotated[str | None, Query(description="exact text in source or paraphrase")] = None
     min_spscore: Least = None
@@ -201,8 +200,7 @@ class Pairs:
 
     def one(self, cursor: Cursor, pair_id: str) -> Row | None:
         """Returns the pair with an id."""
-        rows = self._rows(cursor, "pair_id = ? LIMIT 1", [pair_id])
-        return rows[0] if rows else None
+        return next(iter(self._rows(cursor, "pair_id = ? LIMIT 1", [pair_id])), None)
 
     def _rows(self, cursor: Cursor, where: str, values: list[Any]) -> list[Row]:
         return cursor.sql(self._select + where, params=values).to_arrow_table().to_pylist()

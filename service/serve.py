@@ -44,10 +44,8 @@ def run(args: argparse.Namespace) -> int:
     SPScore.load(args.tier)  # here and below: mistakes show before a port is open
     if folder := args.model or default_writer():
         ModelWriter.load(folder)
-    loading = "the models load for up to half a minute"
-    note = (
-        loading if folder else "no paraphrasing: gaixie writer (make writer) makes its model, once"
-    )
+    lacking = "no paraphrasing: gaixie writer (make writer) makes its model, once"
+    note = "the models load for up to half a minute" if folder else lacking
     make = partial(make_service, args.tier, settings, model=args.model)
     return serve(make, args.host, args.port, args.workers, args.drain, settings.tokens, note)
 

@@ -137,9 +137,11 @@ function holds(text, { structure, meaning, changes }) {
   return !/too little in common/.test(text) || (meaning < DOUBTFUL && (!text.startsWith("structure") || points(structure) <= REORDERED));
 }
 
-// Each judgement with its bar, and below it what pulls it down. lines: where the reasons are shown.
-export function judgements(scores, lines = []) {
-  const said = (scores.reasons ?? []).filter((text) => holds(text, scores)).map(reason);
+// Each judgement with its bar, and below it what pulls it down. lines: where the reasons are shown; toned: how much
+// changed needs no reasons.
+export function judgements(scores, lines = [], toned = false) {
+  const counts = ({ judgement }) => !toned || ["meaning", "fluency"].includes(judgement);
+  const said = (scores.reasons ?? []).filter((text) => holds(text, scores)).map(reason).filter(counts);
   return make(
     "div",
     { class: "judgements" },

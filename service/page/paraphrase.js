@@ -140,7 +140,7 @@ function card(source, candidate, toned) {
       lines.paraphrase,
       make("p", { class: "side" }, t("source")),
       lines.source,
-      judgements(candidate, [lines.source, lines.paraphrase]),
+      judgements(candidate, [lines.source, lines.paraphrase], toned),
     );
   };
   // In place, and its score follows.

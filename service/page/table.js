@@ -38,6 +38,7 @@ export function start() {
     during(at("table-form").querySelector(".main"), at("table-status"), async () => {
       if (!file.size) throw new Error(t("empty_file"));
       const chosen = SIDES.map((side) => at(`column-${side}`).value);
+      if (facts && !facts.rows) throw new Error("no rows below the header");
       if (facts && !chosen.every(Boolean)) throw new Error(t("choose_columns"));
       if (facts && chosen[0] === chosen[1]) throw new Error(t("same_column"));
       const query = asChosen();

@@ -80,8 +80,7 @@ class Filter:
 
     def where(self) -> tuple[list[str], str, list[Any]]:
         """Returns (columns, SQL condition, its parameters)."""
-        columns: list[str] = []
-        parts, values = ["true"], list[Any]()
+        columns, parts, values = list[str](), ["true"], list[Any]()
         for name, value in vars(self).items():
             side, _, score = name.partition("_")
             if value is not None and name != "text":

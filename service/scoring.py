@@ -117,10 +117,11 @@ class ScoringPart(Part):
         add("/score", response_model=ScoreAnswer)(self.score)
         kinds = ("text/csv", "text/tab-separated-values", XLSX)
         content = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in kinds}
-        body = {"openapi_extra": {"requestBody": {"required": True, "content": content}}}
+        body = {"required": True, "content": content}
+        more: dict[str, Any] = {"openapi_extra": {"requestBody": body}}
         csv: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {}}}}
-        add("/score-table", response_class=Response, responses=csv, **body)(self.score_table)
-        add("/table-facts", **body)(self.table_facts)
+        add("/score-table", response_class=Response, responses=csv, **more)(self.score_table)
+        add("/table-facts", **more)(self.table_facts)
 
     async def start(self) -> None:
         await asyncio.to_thread(self._load)

@@ -82,7 +82,7 @@ def test_the_first_look_is_a_score_that_is_understood(open_page):
         (kept | {"meaning": low - 0.01}, "，意思可能有出入，请核对"),
         (kept | {"meaning": low}, "，意思大致不变"),
         (lost | {"meaning": 0.9}, "：意思很可能变了"),
-        (lost | {"sentences": [kept]}, "：改写欠佳，逐句看意思未变，连起来请核对"),
+        (lost | {"sentences": [kept]}, "：改写欠佳，逐句未见意思改变，连起来请核对"),
         (kept | {"sentences": [kept, lost | {"number": 3}]}, "改动较轻，第 3 句意思可能变了"),
     ):
         assert page.evaluate(say, own).endswith(said)

@@ -85,7 +85,7 @@ def fit_and_save(
         described = json.loads((SHIPPED_ENCODER / DESCRIPTION).read_text("utf-8"))
         figures["encoder"] = described["summary"]
     model = fit(
-        weighted(material, tier, config)[rows_to_fit(material, config)],
+        weighted(material, tier, config)[rows_to_fit(material, config, tier)],
         tier,
         config,
         columns,
@@ -135,9 +135,10 @@ def fit_full(
     for human in config.human:
         if human.path not in JUDGED:
             rows = material.others[human.name]
-            rows = rows[[people_test(source) for source, _ in rows.texts]]
-            rows = replace(rows, weight=rows.weight * unseen.mean())  # so many are left
-            others[human.name] = with_encoder(rows, core[human.name])
+            unread = [people_test(source) for source, _ in rows.texts]
+            weight = rows.weight * unseen.mean() / np.mean(unread)  # against so many that are left
+            rows = replace(rows, weight=weight)[unread]
+            others[human.name] = with_encoder(rows, core[human.name][unread])
     if config.known:  # written groups that neither the encoder nor tier core has learned from
         rows = known_rows(pairs_for_full(), config.known, material.rated[unseen], segmenter)
         others["known"] = with_encoder(rows, core_model.predict(rows.features))

@@ -248,7 +248,8 @@ def train(
     if state.is_file():
         first, examples, random, *known = torch.load(state, map_location=device)
         torch.set_rng_state(random.cpu())
-        for part, values in zip((model, average, optimizer), known, strict=True):
+        parts: tuple[Any, ...] = (model, average, optimizer)
+        for part, values in zip(parts, known, strict=True):
             part.load_state_dict(values)
         say(f"goes on after step {first:,}")
     for step, batch in enumerate(islice(batches_of(table, batch_size, seed), steps)):
@@ -267,8 +268,8 @@ def train(
             say(f"step {step:,} of {steps:,}: loss {loss:.4f}, the better one wins {wins:.3f}")
             if not math.isfinite(loss.item()):
                 raise ValueError(f"the loss is {loss.item()} at step {step}")
-            parts = [part.state_dict() for part in (model, average, optimizer)]
-            torch.save((step + 1, examples, torch.get_rng_state(), *parts), f"{state}.new")
+            now = [part.state_dict() for part in (model, average, optimizer)]
+            torch.save((step + 1, examples, torch.get_rng_state(), *now), f"{state}.new")
             os.replace(f"{state}.new", state)
     say(f"{steps:,} steps, {examples:,} examples")
     return average.cpu(), examples

@@ -1,6 +1,6 @@
 """Fits what says how likely a reader accepts a draft (udfs/paraphrase/quality.py) to rated drafts.
 
-  python research/fit_quality.py drafts.jsonl more.jsonl
+  python research/fit_quality.py research/ratings/drafts.jsonl more.jsonl
   python research/fit_quality.py FILES --output udfs/paraphrase/quality.json
 
 A line has source, paraphrase, likelihood and weakest (of a Draft of udfs/paraphrase/writer.py), and

@@ -175,7 +175,7 @@ def _cross_fitted(table: pd.DataFrame, metric: SPScoreZh, data: Path) -> np.ndar
     """Scores each row with a model that saw no group containing either of its sentences."""
     texts = table[["source", "paraphrase"]].map(normalise)
     config, material = _fitted_on(data)
-    rated, used = material.rated, rows_to_fit(material, config, metric.tier)
+    rated, used = material.rated, rows_to_fit(material, config)
     rows = weighted(material, metric.tier, config)[used]
     features = fit_data.extract(texts["source"], texts["paraphrase"], metric.loaded()[1])
     fold = (source_share(texts["source"], "fold") * FOLDS).astype(int)

@@ -175,19 +175,15 @@ def is_written(rated: pd.DataFrame, settings: Rated) -> np.ndarray:
 
 
 def rated_rows(rated: pd.DataFrame, settings: Rated, segmenter: Segmenter) -> Rows:
-    """The rated pairs. Their mean weight is 1, but for drafts, which come on top; the written ones
-    have their share of the whole."""
+    """The rated pairs. Their mean weight is 1; the written ones have their share of the whole."""
     weight = np.where(rated["passes"] > 1, 1.0, settings.single_pass_weight)
     weight = weight * rated["weight"].to_numpy(float)
-    drafts = (rated["kind"] == ratings.DRAFT).to_numpy()
-    written = is_written(rated, settings) & ~drafts
-    real = ~written & ~drafts
-    if written.any() and real.any():
+    written = is_written(rated, settings)
+    if written.any() and not written.all():
         weight[written] *= settings.written_share / weight[written].sum()
-        weight[real] *= (1 - settings.written_share) / weight[real].sum()
-        weight[drafts] /= (~drafts).sum()
+        weight[~written] *= (1 - settings.written_share) / weight[~written].sum()
     targets = rated[list(RATINGS)].to_numpy(float)
-    return Rows.of(rated, targets, weight / weight[~drafts].mean(), segmenter)
+    return Rows.of(rated, targets, weight / weight.mean(), segmenter)
 
 
 def groups_of(sources: pd.Series, rated: pd.DataFrame) -> list[str]:

@@ -14,7 +14,6 @@ import pandas as pd
 
 from gaixie.research.fitting import data
 from gaixie.research.fitting.data import Config, Rows
-from gaixie.research.ratings.rated import DRAFT
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.meaning.core_features import Resources
 from gaixie.udfs.spscore import OUTPUTS, TIERS, Head, SPScore
@@ -183,14 +182,12 @@ def fit(
     return SPScore(tier, heads, resources=resources, penalties=penalties, **describe)
 
 
-def rows_to_fit(material: Material, config: Config, tier: str) -> np.ndarray:
-    """Which of Material.all_rows a model learns from, bool: a share of the negatives, all else; of
-    drafts only tier full, for core pays for them elsewhere."""
+def rows_to_fit(material: Material, config: Config) -> np.ndarray:
+    """Which of Material.all_rows a model learns from, bool: a share of the negatives, all else."""
     rng = np.random.default_rng(0)
     drawn = rng.random(len(material.negatives)) < config.negatives.share
     used = np.ones(len(material.all_rows), bool)
     used[len(material.rows) : len(material.rows) + len(drawn)] = drawn
-    used[: len(material.rows)] = (material.rows.kinds != DRAFT) | (tier == "full")
     return used
 
 
@@ -198,7 +195,7 @@ def weighted(material: Material, tier: str, config: Config) -> Rows:
     """Material.all_rows, where negatives that are fitted have their weight in this tier."""
     rows = material.all_rows
     negative = rows.pairs >= 0
-    drawn = rows_to_fit(material, config, tier) & negative
+    drawn = rows_to_fit(material, config) & negative
     total = config.negatives.weight.get(tier, 0.3) * len(material.rows)
     weight = np.where(negative, total / max(drawn.sum(), 1), rows.weight)
     return replace(rows, weight=weight)
@@ -224,7 +221,7 @@ def cross_validate(
     material: Material, tier: str, config: Config, columns: Sequence[str] | None = None
 ) -> np.ndarray:
     """Outputs of Material.all_rows by models that never saw the row's group: shape (rows, 5)."""
-    rows, used = weighted(material, tier, config), rows_to_fit(material, config, tier)
+    rows, used = weighted(material, tier, config), rows_to_fit(material, config)
     outputs = np.full((len(rows), len(OUTPUTS)), np.nan, np.float32)
     for fitted, held_out in folds_of(material, config.folds):
         model = fit(rows[fitted & used], tier, config, columns)

@@ -19,8 +19,8 @@ import numpy as np
 from gaixie.research.fitting import evaluation
 from gaixie.research.fitting.data import Config, Rows, known_rows, pairs_for_full
 from gaixie.research.fitting.recipe import Material, cross_validate, fit, rows_to_fit, weighted
-from gaixie.research.pair_encoder.sets import JUDGED, people_test
-from gaixie.research.ratings.rated import DRAFT, TRANSLATED
+from gaixie.research.pair_encoder.sets import JUDGED
+from gaixie.research.ratings.rated import TRANSLATED
 from gaixie.udfs.command_line import say
 from gaixie.udfs.meaning.core_features import FAMILIES
 from gaixie.udfs.meaning.pair_encoder import DESCRIPTION, PairEncoder
@@ -42,11 +42,9 @@ NEGATIVES_OF = ("written_full", "mcts", "cip")
 """Kinds of pairs whose negatives the heads learn from: what the card's adversaries are made of."""
 STACKED = 1
 """Fits of each head of the core models that are stacked: one, for time."""
-FACTS = ("numbers_lost", "numbers_new", "names_new", "foreign_new", "facts_lost", "facts_new")
-READ = (*CORE_OUTPUTS, *ENCODER_FEATURES, "lr", "words_repeated", *FACTS)
-"""What the heads read. The encoder does not mind a sentence that is said twice, nor every number,
-so the last ones are there; with all features of core the heads would learn the few ratings by
-heart."""
+READ = (*CORE_OUTPUTS, *ENCODER_FEATURES, "lr", "words_repeated")
+"""What the heads read. The encoder does not mind a sentence that is said twice, so the last two are
+there; with all features of core the heads would learn the few ratings by heart."""
 
 
 def fit_and_save(
@@ -85,7 +83,7 @@ def fit_and_save(
         described = json.loads((SHIPPED_ENCODER / DESCRIPTION).read_text("utf-8"))
         figures["encoder"] = described["summary"]
     model = fit(
-        weighted(material, tier, config)[rows_to_fit(material, config, tier)],
+        weighted(material, tier, config)[rows_to_fit(material, config)],
         tier,
         config,
         columns,
@@ -135,10 +133,8 @@ def fit_full(
     for human in config.human:
         if human.path not in JUDGED:
             rows = material.others[human.name]
-            unread = [people_test(source) for source, _ in rows.texts]
-            weight = rows.weight * unseen.mean() / np.mean(unread)  # against so many that are left
-            rows = replace(rows, weight=weight)[unread]
-            others[human.name] = with_encoder(rows, core[human.name][unread])
+            rows = replace(rows, weight=rows.weight * unseen.mean())  # so many are left
+            others[human.name] = with_encoder(rows, core[human.name])
     if config.known:  # written groups that neither the encoder nor tier core has learned from
         rows = known_rows(pairs_for_full(), config.known, material.rated[unseen], segmenter)
         others["known"] = with_encoder(rows, core_model.predict(rows.features))
@@ -201,14 +197,12 @@ def measure(material: Material, outputs: np.ndarray) -> dict[str, Any]:
 
 def parts_of(material: Material) -> dict[str, np.ndarray]:
     """The pairs that figures are given for apart: real ones, those of later rounds and of the
-    newest, written ones, and drafts of a language model."""
+    newest, written ones."""
     newest = (material.rated["kind"] == TRANSLATED).to_numpy()
     later = (material.rated["rater"].fillna("") != "").to_numpy() & ~newest
-    drafts = (material.rated["kind"] == DRAFT).to_numpy()
     written = material.written
     real = ~written & ~later & ~newest
-    parts = {"real": real, "later": ~written & later, "newest": newest}
-    parts |= {"written": written & ~drafts, "drafts": drafts}
+    parts = {"real": real, "later": ~written & later, "newest": newest, "written": written}
     return {name: rows for name, rows in parts.items() if rows.any()}
 
 

@@ -24,15 +24,13 @@ from typing import Any
 
 from gaixie.research.pair_encoder.broken import Breaker
 from gaixie.research.pair_encoder.sets import LONGEST, Example, Sets, Span
-from gaixie.research.ratings.rated import DRAFT, RATINGS, TRANSLATED
+from gaixie.research.ratings.rated import RATINGS, TRANSLATED
 
 FLUENT_COUNTERPARTS = ("negation", "roles", "roles", "fact", "scope")
 """Fluent counterparts of a written group, and how often each is drawn."""
 FOLLOWS = {"entailed": 0.5, "neutral": 0.35, "contradicted": 0.15}
 """How much of a premise's meaning a statement keeps that follows from it, may be true, or cannot
 be."""
-APART = 0.2
-"""How far the ratings of two drafts lie apart that are ranked, of 1."""
 LIKELY = 0.93
 """How sure it is that two good translations of one sentence say the same."""
 XZ = {"id": lzma.FILTER_LZMA2, "preset": 9, "dict_size": 1 << 28}
@@ -51,10 +49,10 @@ class Examples:
         rated = sets.rated[sets.rated["part"] == "encoder"]
         short = (rated["source"].str.len() <= LONGEST) & (rated["paraphrase"].str.len() <= LONGEST)
         rated = rated[short]
-        drafts = rated[rated["kind"] == DRAFT]
-        translated = rated[rated["kind"] == TRANSLATED].to_dict("records")
-        rows = rated[~rated["kind"].isin([DRAFT, TRANSLATED])].to_dict("records")
-        self.drafts = [own.to_dict("records") for _, own in drafts.groupby("source")]
+        rows, translated = (
+            rated[(rated["kind"] == TRANSLATED) == chosen].to_dict("records")
+            for chosen in (False, True)
+        )
         self.degrees = rated.groupby("kind")[list(RATINGS)].mean().T.to_dict()
         self.kinds: dict[str, tuple[float, Callable[[], Example]]] = {
             "versions": (0.14, self.of_versions),
@@ -65,7 +63,6 @@ class Examples:
             "copies": (0.02, self.of_copies),
             "rated": (0.12, partial(self.of_rated, rows)),
             "translated": (0.18 * bool(translated), partial(self.of_rated, translated)),
-            "drafts": (0.18 * bool(self.drafts), self.of_drafts),
             "others": (0.06, self.of_others),
             "grammar": (0.03, self.of_grammar),
         }
@@ -155,16 +152,6 @@ class Examples:
             for name in sorted(names, key=lambda name: -FOLLOWS[name])
         )
         return ranked(better, worse)
-
-    def of_drafts(self) -> Example:
-        """Two drafts of a sentence, the better one first by some rating, if they differ in it."""
-        two = self.random.sample(own := self.random.choice(self.drafts), min(2, len(own)))
-        name = self.random.choice(("meaning", "fluency", "overall"))
-        two.sort(key=lambda row: -row[name])
-        better, *worse = (self.of_rated([row]) for row in two)
-        if worse and two[0][name] - two[1][name] >= APART:
-            return ranked(better, worse[0], name)
-        return better
 
     def of_rated(self, rated: Sequence[dict[Any, Any]]) -> Example:
         """A rated pair. Of ``same`` and ``fluent`` 0.3 and below is 0, 0.95 and above is 1."""

@@ -41,7 +41,6 @@ REWRITTEN = ("rewritten.jsonl", "rewritten_later.jsonl")
 REWRITTEN_RATED = "rewritten_rated.jsonl"
 QUESTIONS = ("afqmc.train.tsv", "lcqmc.dev.tsv", "oppo.dev.tsv")
 PAWSX, MLQE_PE, BQ_PARA = "pawsx_zh.dev.tsv", "mlqe_pe_en_zh.train.jsonl", "bq_para.dev.jsonl"
-REWRITING_BENCH = "rewriting_bench.dev.jsonl"
 STSB = ("stsb_zh.train.tsv", "stsb_zh.dev.tsv")
 JUDGED = (*QUESTIONS, PAWSX, *STSB, MLQE_PE, BQ_PARA)
 """Judgements that others made; the encoder learns from them."""
@@ -183,12 +182,7 @@ def judgements_of_others(data: Path) -> list[Example]:
         if not human_test(row["source"]):
             pair = Example(row["source"], row["candidate"], {"human": row["human"]})
             found += 2 * [pair]
-    people = [
-        Example(row["source"], row["paraphrase"], {"human": row["overall"] / 5})
-        for row in read_json_lines(data / REWRITING_BENCH)
-        if not people_test(row["source"])
-    ]
-    return people * 8 + [
+    return [
         one
         for one in found
         if all(0 < len(text) <= LONGEST for text in (one.source, one.paraphrase))
@@ -200,19 +194,9 @@ def human_test(source: str) -> bool:
     return zlib.crc32(source.encode()) % 5 == 0
 
 
-def people_test(source: str) -> bool:
-    """Whether a source of RewritingBench is kept for the test: one in four, by its hash."""
-    return zlib.crc32(source.encode()) % 4 == 0
-
-
 def grammar(data: Path) -> list[tuple[str, int]]:
-    """FCGEC's flags, MuCGEC's sentences with their first corrections, and CoLAC's of whose
-    acceptability a linguist and the crowd say the same."""
-    found = [
-        (text, int(linguist))
-        for text, linguist, crowd, *_ in _cells(data / "colac.dev.tsv", 3)[1:]
-        if linguist == crowd
-    ]
+    """FCGEC's flags, and MuCGEC's sentences with their first corrections."""
+    found: list[tuple[str, int]] = []
     for _, text, wrong, *_ in _cells(data / "fcgec.dev.tsv", 3)[1:]:
         found.append((text, 1 - int(wrong)))
     for _, wrong, right, *_ in _cells(data / "mucgec.dev.tsv", 3):

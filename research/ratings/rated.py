@@ -34,8 +34,6 @@ PARTS = ("test", "heads", "heads", *["encoder"] * 7)
 """What each tenth of the groups is for: the test, the heads of tier full, its encoder."""
 TRANSLATED = "translated"
 """The kind of pairs whose sentences are read from a table of translations."""
-DRAFT = "written_draft"
-"""The kind of drafts that a language model drew of written sentences."""
 APART = "written_rewrite"
 """Kinds of pairs that begin so are never for the encoder: it learns from other groups of them."""
 OPTIONAL = {"group": None, "kind": "rated", "origin": "human", "passes": 1.0, "id": None}

@@ -42,7 +42,7 @@ function ofMeaning(scores, sentences) {
   return [t("meanings")[scores.meaning >= SURE ? 2 : scores.meaning >= DOUBTFUL ? 1 : 0]];
 }
 
-// What is said of a pair everywhere: "good, a clear rewording, meaning kept". sentences: the scored ones of a text.
+// What is said of a pair everywhere: "good, a clear rewording, no change of meaning found". sentences: the scored ones of a text.
 // toned: it was written in a tone, so that it matters how it reads, not how much changed.
 export function verdictOf(scores, { sentences = [], toned = false } = {}) {
   const { verdict, fluency } = scores;
@@ -54,7 +54,7 @@ export function verdictOf(scores, { sentences = [], toned = false } = {}) {
   return [...own, ...meaning, ...read].join(t("comma"));
 }
 
-// "52 of 100: good, a clear rewording, meaning kept"
+// "52 of 100: good, a clear rewording, no change of meaning found"
 export function inWords(scores, options = {}) {
   if ((scores.spscore ?? null) === null) return t("not_scored");
   const said = verdictOf(scores, options);

@@ -29,7 +29,7 @@ DEGREE = 4
 LIGHTER = 2
 """How much lighter the second attempt is."""
 DRAWS, TEMPERATURE = 6, 0.4
-ACCEPTED = 0.6
+ACCEPTED = 0.5
 """The least probability that a reader accepts a paraphrase."""
 SENTENCE = re.compile(r"[^。！？!?…\n]*[。！？!?…\n]+[”’」』）)\"]*|[^。！？!?…\n]+$")
 WRITER = "GAIXIE_WRITER"

@@ -80,13 +80,13 @@ def test_the_first_look_is_a_score_that_is_understood(open_page):
     low = explain.LOW["meaning"]
     for own, said in (
         (kept | {"meaning": low - 0.01}, "，意思可能有出入，请核对"),
-        (kept | {"meaning": low}, "，意思大致不变"),
+        (kept | {"meaning": low}, "，未见明显出入"),
         (lost | {"meaning": 0.9}, "：意思很可能变了"),
         (lost | {"sentences": [kept]}, "：改写欠佳，逐句未见意思改变，连起来请核对"),
         (kept | {"sentences": [kept, lost | {"number": 3}]}, "改动较轻，第 3 句意思可能变了"),
     ):
         assert page.evaluate(say, own).endswith(said)
-    assert page.evaluate(say, kept | {"toned": True}) == "意思不变，读来通顺"
+    assert page.evaluate(say, kept | {"toned": True}) == "未见意思改变，读来通顺"
     given = {"structure": 0.43, "reasons": ["structure: hardly reordered: 90% of the shared words"]}
     bars = "own => import('/page/judged.js').then(page => page.judgements(own).textContent)"
     assert "reordered" not in page.evaluate(bars, given)

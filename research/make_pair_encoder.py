@@ -11,7 +11,7 @@
 start     cuts a multilingual encoder to its Chinese pieces, or takes one that was exported
 draw      draws examples from the sets of DATA that research/pair_encoder/sets.py names
 train     needs the examples and the start alone, not the sets; uses a GPU if there is one; saves
-          its state beside its output, and goes on from it
+          its state in its output, and goes on from it
 export    writes the folder that the package reads
 evaluate  prints figures on groups, ratings and sets that were not learned from, among them OCNLI,
           and writes them into the encoder's description

@@ -234,9 +234,11 @@ def train(
 ) -> tuple[PairNetwork, int]:
     """Returns the moving average of the weights, and how many examples were learned from.
 
-    state: a file that is written now and then; if it is there, the training goes on from it, to the
-    same weights as one that was not interrupted.
+    state: a file that is written now and then, and is gone at the end. If it is there, the training
+    goes on from it; on a CPU, to the same weights as one that was not interrupted. Raises
+    ValueError if it is of a training with other settings or examples.
     """
+    settings = (rate, batch_size, steps, seed, len(table.ids))
     torch.manual_seed(seed)
     data, model = DeviceTable(table, device), model.to(device).train()
     encoder = [weight for weight in model.bert.parameters() if weight.requires_grad]
@@ -246,7 +248,9 @@ def train(
     average = copy.deepcopy(model).eval().requires_grad_(False)
     examples, first = 0, 0
     if state.is_file():
-        first, examples, random, *known = torch.load(state, map_location=device)
+        of, first, examples, random, *known = torch.load(state, map_location=device)
+        if of != settings:
+            raise ValueError(f"{state}: of another training; remove it, or give another --output")
         torch.set_rng_state(random.cpu())
         parts: tuple[Any, ...] = (model, average, optimizer)
         for part, values in zip(parts, known, strict=True):
@@ -269,8 +273,9 @@ def train(
             if not math.isfinite(loss.item()):
                 raise ValueError(f"the loss is {loss.item()} at step {step}")
             now = [part.state_dict() for part in (model, average, optimizer)]
-            torch.save((step + 1, examples, torch.get_rng_state(), *now), f"{state}.new")
+            torch.save((settings, step + 1, examples, torch.get_rng_state(), *now), f"{state}.new")
             os.replace(f"{state}.new", state)
+    state.unlink(missing_ok=True)
     say(f"{steps:,} steps, {examples:,} examples")
     return average.cpu(), examples
 

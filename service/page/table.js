@@ -25,6 +25,7 @@ export function start() {
   at("file").addEventListener("change", () => {
     at("encoding").value = "";
     at("sheet").replaceChildren();
+    at("table-fields").hidden = true;
     look();
   });
   for (const id of ["encoding", "sheet"]) at(id).addEventListener("change", () => look());
@@ -88,7 +89,6 @@ async function look() {
   const query = asChosen();
   forget();
   facts = null;
-  renderFacts();
   if (!file) return;
   await during(at("table-form").querySelector(".main"), at("table-status"), async () => {
     if (/\.(png|jpe?g|gif|webp|heic|pdf|docx?|pptx?|mp4|zip)$/i.test(file.name)) throw new Error(t("not_a_table"));
@@ -102,8 +102,8 @@ async function look() {
 }
 
 function renderFacts() {
-  at("table-fields").hidden = !facts;
   if (!facts) return;
+  at("table-fields").hidden = false;
   at("encoding-field").hidden = facts.encoding === "xlsx";
   if (facts.encoding !== "xlsx") at("encoding").value = facts.encoding;
   at("sheet-field").hidden = facts.sheets.length < 2;

@@ -55,7 +55,7 @@ PLACED = frozenset("上下里外内前后")
 """These are opposites only behind the same word: 情况下 is nearly 总体上."""
 CALENDAR = re.compile(
     "(?P<weekday>(?:周|星期|礼拜)[一二三四五六日天1-6])"
-    r"|(?P<date>[\d〇零一二三四五六七八九]{4}年|[\d一二三四五六七八九十]{1,3}(?:月|日(?!元)))"
+    r"|(?P<date>[\d〇零一二三四五六七八九]{4}年|[\d一二三四五六七八九十]{1,3}(?:月|日(?!元|[之以]?内)))"
 )
 """Numbers that have a name of their own."""
 FEW, REORDERED = 4, 0.25

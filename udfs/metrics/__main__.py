@@ -143,8 +143,8 @@ def print_corpus(
             fault = f"{len(without):,} have no sentence, or one with U+FFFD (pair {left})"
             say(f"{name}: {n:,} of {len(pairs):,} pairs scored; {fault}")
         if isinstance(metric, SPScoreZh):
-            foreign = pc.sum(pc.invert(pc.match_substring_regex(pairs.source, r"\p{Han}"))).as_py()
-            if foreign:
+            chinese = pc.fill_null(pc.match_substring_regex(pairs.source, r"\p{Han}"), True)
+            if foreign := int(((scores == 0) & ~chinese.to_numpy(zero_copy_only=False)).sum()):
                 say(f"{name}: {foreign:,} of the sources have no Chinese character: scored 0")
 
 

@@ -87,6 +87,8 @@ def test_a_file_is_learned_from_and_what_is_exported_tells(bert, tmp_path, capsy
     with monkeypatch.context() as patch:
         patch.setattr(training, "batches_of", interrupted(training.batches_of, 150))
         assert main(["train", *file, *places[:3], str(tmp_path / "killed"), *options]) == 130
+    other = ["--seed", "6"]
+    assert main(["train", *file, *places[:3], str(tmp_path / "killed"), *options, *other]) == 2
     assert main(["train", *file, *places[:3], str(tmp_path / "killed"), *options]) == 0
     assert "goes on after step 101" in capsys.readouterr().err
     heads, again = (np.load(tmp_path / name / HEAD) for name in ("trained", "killed"))

@@ -20,7 +20,7 @@ export const TEXTS = {
     shortcut: "Scores update as you type; Ctrl+Enter scores at once. No score checks facts: compare numbers and names yourself.",
     history: "Recent pairs", history_hint: "Kept in this browser only.", clear: "Clear",
     about_score: "About this score", signature: "Signature", model: "About this model", card: "card",
-    about_text: "SPScore-zh follows strict ratings: 100 would be a rewording that shares nothing but the meaning and reads perfectly. Hardly any gets more than 75; half of those by people have less than 45, few more than 65. A change of structure of 40 or of wording of 60 is already large. The score does not check facts, and it is less reliable for very short sentences.",
+    about_text: "SPScore-zh follows strict ratings: 100 would be a rewording that shares nothing but the meaning and reads perfectly. Of the sample pairs none has more than 75; half of those by people have 45 or less, few more than 65. A change of structure of 40 or of wording of 60 is already large. The score does not check facts, and it is less reliable for very short sentences.",
     examples_of: "An example of each level:", scale: "Levels of the score", of_all: (x) => `${x} of 100`,
     levels: [["weak", "copied, or changed in meaning"], ["fair", "lightly edited"], ["good", "clearly reworded"], ["excellent", "thoroughly reworded"]],
     verdicts: {
@@ -77,7 +77,7 @@ export const TEXTS = {
     shortcut: "输入时自动评分，按 Ctrl+Enter 立即评分。评分不核查事实，数字、人名等请自己核对。",
     history: "最近的句对", history_hint: "只保存在本浏览器中。", clear: "清空",
     about_score: "评分说明", signature: "签名", model: "改写模型", card: "card_zh",
-    about_text: "SPScore-zh 的尺度偏严：100 分要求除意思以外全部换新，而且十分通顺。实际上几乎没有改写超过 75 分，人工改写也有一半不到 45 分，很少超过 65 分；句式变化达到 40、用词变化达到 60，已是很大的改动。它不核查事实；句子很短时，分数仅供参考。",
+    about_text: "SPScore-zh 的尺度偏严：100 分要求除意思以外全部换新，而且十分通顺。样例中没有一对超过 75 分，人工改写也有一半在 45 分以下，很少超过 65 分；句式变化达到 40、用词变化达到 60，已是很大的改动。它不核查事实；句子很短时，分数仅供参考。",
     examples_of: "各档举例，点一下就评分：", scale: "总分的档次", of_all: (x) => `${x} 分（满分 100 分）`,
     levels: [["不足", "照抄或走样"], ["尚可", "改动较轻"], ["良好", "改写明显"], ["优秀", "改写充分"]],
     verdicts: {

@@ -128,13 +128,16 @@ def test_pairs_without_a_score_are_counted(tmp_path, capsys, corpus):
         "他昨天去了北京。": "昨天他到北京去了。",
         "她买了书。": None,
         "她买了本书。": "哈\ufffd书。",
+        "The cat sat.": "A cat sat.",
+        "No one came.": None,
     }
     lines = [json.dumps({"source": a, "paraphrase": b}) for a, b in texts.items()]
     (tmp_path / "pairs.jsonl").write_text("\n".join(lines), "utf-8")
     assert main(["--metrics", "spscore, pinc", str(tmp_path / "pairs.jsonl"), *corpus]) == 0
     said = "".join(capsys.readouterr())
-    for part in ("\tn=1\tSPScore", "\tn=2\tPINC", "SPScore-zh: 1 of 3 pairs", "(pair 2, 3)"):
+    for part in ("\tn=2\tSPScore", "\tn=3\tPINC", "SPScore-zh: 2 of 5 pairs", "(pair 2, 3, 5)"):
         assert part in said
+    assert "SPScore-zh: 1 of the sources" in said  # the one that has a score, of 0
 
 
 def test_figures_of_a_corpus_as_json_and_columns_that_people_call_otherwise(tmp_path, capsys):

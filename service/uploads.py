@@ -6,7 +6,8 @@ from __future__ import annotations
 import io
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -73,7 +74,7 @@ class Upload:
 
 def read_upload(body: bytes, kind: str, reading: Reading, first: bool = False) -> Upload:
     """Reads a table. kind: its Content-Type. Detects whatever reading does not say. first: whether
-    to read the first of several sheets if none is named. Raises HTTPException.
+    to read, of several sheets, the first that can be read if none is named. Raises HTTPException.
     """
     encoding: str | None = reading.encoding
     sheets: list[str] = []
@@ -83,7 +84,10 @@ def read_upload(body: bytes, kind: str, reading: Reading, first: bool = False) -
         try:
             if XLSX in kind or body.startswith(b"PK\3\4"):
                 sheets = [*filled_sheets(io.BytesIO(body))]
-                sheet = reading.sheet or next(iter(sheets if first else ()), None)
+                for name in sheets[: -1 if first and not reading.sheet else 0]:
+                    with suppress(HTTPException):
+                        return read_upload(body, kind, replace(reading, sheet=name))
+                sheet = reading.sheet or next(reversed(sheets if first else ()), None)
                 form, encoding = Form("xlsx", sheet=sheet), "xlsx"
             elif encoding := encoding or likely_encoding(body[:1_000_000]):
                 form = Form("tsv" if "tab-separated" in kind else "csv", encoding)

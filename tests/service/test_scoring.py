@@ -161,6 +161,10 @@ def test_a_workbook_with_columns_of_any_name(service):
     more = service.ask("/v1/table-facts?sheet=more", file.getvalue(), Content_Type=XLSX).json
     assert (facts["source"], facts["paraphrase"], more["source"]) == ("原句", "改写", "原文")
     assert "found Sheet, more" in ask_table(service, file.getvalue(), XLSX).error()[2]
+    book.create_sheet("notes", 0).append(["说明", "说明"])  # its header cannot be used
+    book.save(file := io.BytesIO())
+    facts = service.ask("/v1/table-facts", file.getvalue(), Content_Type=XLSX).json
+    assert (facts["sheet"], facts["sheets"]) == ("Sheet", ["notes", "Sheet", "more"])
     chosen = ask_table(service, file.getvalue(), XLSX, f"?sheet=Sheet&paraphrase={quote('甲')}")
     assert chosen.headers["Content-Type"].startswith("text/csv")
     header, row, empty = csv.reader(io.StringIO(chosen.body.decode()))

@@ -23,10 +23,11 @@ const REORDERED = 40; // points of structure above which nobody says that the or
 export const points = (value) => Math.floor(100 * value + 1e-6);
 export const number = (value) => (value === null || value === undefined ? "–" : String(points(value)));
 
-// Whether the meaning changed: "changed" if the verdict says so, "doubt" below the bound for reasons, else "". Of a
-// text whose sentences are scored, these decide.
-export function doubt({ verdict, meaning }, sentences = []) {
-  const own = CHANGED.includes(verdict) ? "changed" : (meaning ?? 1) < DOUBTFUL ? "doubt" : "";
+// Whether the meaning changed: "changed" if the verdict says so, "doubt" if the service gives a reason or would, else "".
+// Of a text whose sentences are scored, these decide.
+export function doubt({ verdict, meaning, reasons }, sentences = []) {
+  const doubtful = (meaning ?? 1) < DOUBTFUL || (reasons ?? []).some((text) => text.startsWith("meaning"));
+  const own = CHANGED.includes(verdict) ? "changed" : doubtful ? "doubt" : "";
   const found = sentences.map((one) => doubt(one)).filter(Boolean);
   if (!sentences.length || (own === "changed" && found.length)) return own;
   return found.includes("changed") ? "changed" : found.length || own ? "doubt" : "";
@@ -39,7 +40,7 @@ function ofMeaning(scores, sentences) {
   if (doubted.length) return [t("doubted")(doubted)];
   if (sentences.length && doubt(scores)) return [t("as_a_whole")];
   if ((scores.meaning ?? null) === null || CHANGED.includes(scores.verdict)) return [];
-  return [t("meanings")[scores.meaning >= SURE ? 2 : scores.meaning >= DOUBTFUL ? 1 : 0]];
+  return [t("meanings")[doubt(scores) ? 0 : scores.meaning >= SURE ? 2 : 1]];
 }
 
 // What is said of a pair everywhere: "good, a clear rewording, no change of meaning found". sentences: the scored ones of a text.

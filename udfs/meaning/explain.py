@@ -50,7 +50,6 @@ IN_WORDS = {0.5: "半", 2: "双|俩|一对", 3: "仨"}
 DOUBLES = re.compile("[翻加成双][番倍]")
 GREW = re.compile("[增涨加升提扩多高翻][长加高大升出]?了?$")
 """Before a multiple, what adds it to the whole."""
-ZERO = str.maketrans("○◯", "〇〇")
 PLACED = frozenset("上下里外内前后")
 """These are opposites only behind the same word: 情况下 is nearly 总体上."""
 CALENDAR = re.compile(
@@ -85,7 +84,8 @@ def explain_pairs(
     """Returns, for each pair, a sentence for each thing that lowers one of its judgements.
 
     judgements: the four of each pair, in [0, 1]; None means that all four are 0. Only those below
-    LOW get reasons; a pair has MOST at most, and none for its meaning if no fault can be named.
+    LOW get reasons, and a meaning of which a number became another; a pair has MOST at most, and
+    none for its meaning if no fault can be named.
     language: ``en`` or ``zh``; any other raises ValueError.
     """
     say = _sentences(language)
@@ -169,8 +169,8 @@ def _reasons(
     for name, least in LOW.items():
         judged = judgements[name] if judgements else 0.0
         if not judged < least:
-            continue
-        if name == "structure":
+            found = [*_changes(pair, say, judged)] if name == "meaning" else []
+        elif name == "structure":
             shared = (Counter(pair.a.words) & Counter(pair.b.words)).total()
             stiff = bool(little) or (shared >= FEW and moved <= REORDERED)
             found = [say[little or "order"].format(share=f"{1 - moved:.0%}")] * stiff
@@ -178,7 +178,7 @@ def _reasons(
             found = [say[little or "kept"].format(share=f"{kept:.0%}")] * (kept >= 0)  # no NaN
         elif name == "meaning":
             surely = judged < VERY_LOW
-            found = [*_changes(pair, say, surely)] or [*_words(pair, say)] * surely
+            found = [*_changes(pair, say, judged)] or [*_words(pair, say)] * surely
             if not found and pair.content < MUCH:
                 found = [say["content"].format(share=f"{pair.content:.0%}")]
             found = found or [say["whole"]] * surely
@@ -198,29 +198,40 @@ def _sentences(language: str) -> Mapping[str, str]:
     return dict(parser[language])
 
 
-def _changes(pair: Pair, say: Mapping[str, str], surely: bool) -> Iterator[str]:
+def _changes(pair: Pair, say: Mapping[str, str], judged: float) -> Iterator[str]:
     """Yields reasons for facts that only one of the sentences has.
 
-    surely: also those that are often no fault, such as negations.
+    judged: the meaning. If it is high, only what is nearly always a fault counts: a number that
+    became another, 上午 that became 晚上. If it is very low, also what often is none: negations.
     """
-    found = [facts.find(side.text.translate(ZERO), side.words) for side in (pair.a, pair.b)]
+    surely, high = judged < VERY_LOW, judged >= LOW["meaning"]
+    found = [facts.find(side.text, side.words) for side in (pair.a, pair.b)]
     lost, new = facts.missing(*found), facts.missing(*found[::-1])
     negations = [fact for fact in (*lost, *new) if fact.kind == "negation"]
     turned = facts.turned(lost, new)
-    for fact, other in [*facts.clashes(*found), *([] if negations else turned)]:  # 低 is 不高
+    sure = [] if negations or high else turned  # 低 is 不高
+    for fact, other in [*facts.clashes(*found), *sure]:
         written = pair.a.quote(fact.start, fact.end), pair.b.quote(other.start, other.end)
         behind = pair.a.text[: fact.start][-1:] == pair.b.text[: other.start][-1:]
         if not AUXILIARY & {*written} and (behind or not PLACED & {*written}):
             yield say["opposite"].format(text=written[0], other=written[1])
     digits = [re.sub(r"\D", "", "".join(map(_digits, side.numbers))) for side in found]
-    kinds = {*NAMED} - {"number"} if digits[0] == digits[1] else {*NAMED}  # 十八元六角 is 18.6元
+    parted = digits[0] == digits[1] and len(found[0].numbers) != len(found[1].numbers)
+    kinds = {*NAMED} - {"number"} if parted else {*NAMED}  # 十八元六角 is 18.6元
     if not surely or turned or len(negations) % 2 == 0:  # 非做不可 is 必须做
         kinds.discard("negation")
-    missed = []
-    for side, way in ((lost, 1), (new, -1)):
-        named = [fact for fact in side if fact.kind in kinds and not _said(fact, *found[::way])]
-        here, there = (pair.a, pair.b)[::way]
-        missed.append([*_missing(here, there, named)])
+    named = [
+        [fact for fact in side if fact.kind in kinds and not _said(fact, *found[::way])]
+        for side, way in ((lost, 1), (new, -1))
+    ]
+    if high:
+        numbers = [[fact for fact in side if fact.kind == "number"] for side in named]
+        if len(numbers[0]) == len(numbers[1]):
+            for fact, other in zip(*numbers, strict=True):
+                text, new_text = _counted(pair.a, fact), _counted(pair.b, other)
+                yield say["opposite"].format(text=text, other=new_text)
+        return
+    missed = [[*_missing(pair.a, pair.b, named[0])], [*_missing(pair.b, pair.a, named[1])]]
     names = [[text for kind, text in side if kind == "name"] for side in missed]
     if [*map(len, names)] == [1, 1] and names[0][0].isascii() != names[1][0].isascii():
         missed = [[one for one in side if one[0] != "name"] for side in missed]  # Perth is 珀斯
@@ -229,6 +240,14 @@ def _changes(pair: Pair, say: Mapping[str, str], surely: bool) -> Iterator[str]:
         for verb, side in zip(("lost", "new"), missed, strict=True)
     ]
     yield from filter(None, chain(*zip_longest(*lines)))
+
+
+def _counted(sentence: Sentence, number: facts.Fact) -> str:
+    """Returns a number as written, with its minus and what it counts."""
+    start, end = sentence.whole_words(number.start, number.end)
+    start -= sentence.text[:start].endswith("-")
+    unit = next((sentence.text[a:b] for a, b in sentence.spans if a == end), "")
+    return sentence.quote(start, end + len(unit) * (not {*unit} - {*numerals.MEASURES}))
 
 
 def _digits(number: numerals.Number) -> str:

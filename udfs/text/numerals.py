@@ -11,14 +11,15 @@ Grammar, over normalised text:
 In a Chinese numeral a row of digits counts the unit behind it; a unit without digits counts once.
 万 and 亿 multiply all that precedes them since the last 亿. A single digit at the end counts the next
 smaller unit (三万五). Two consecutive digits mean the value between them (七八 is 7.5). 点 or a colon
-behind an hour tells the time, with its minutes (八点半 is 8:30 and 20:30). 成 means tenths, and a
+or 时 behind an hour tells the time, with its minutes (八点半 is 8:30 and 20:30). 成 means tenths, and a
 digit behind it hundredths (三成五); it needs a numeral up to 十 before it and the end of a word
 behind it (not 一成不变). 半 is a number only before a unit of udfs/text/quantities.py (半小时, 半个月).
 
 A number is *weak*, that is, possibly not a number, if 一 or 十 stands alone (一个, 十分), if it begins
 with 百, 千, 万 or 亿 (百姓, 万一), or if its word has characters other than numerals and measures (四川,
 一心一意). A fraction is never weak, nor is a number behind 第, 周, 期 or 拜 or before 年, 月, 日 or 号.
-Digits behind a Latin letter belong to a code (A380).
+Digits behind a Latin letter belong to a code (A380). A space may stand before units, % and what is
+counted (23 亿, 3 公里).
 """
 
 from __future__ import annotations
@@ -38,9 +39,11 @@ from gaixie.udfs.text.compiled import entry, inner, read_only
 DIGITS = {character: value for value, character in enumerate("零一二三四五六七八九")}
 DIGITS |= {"〇": 0, "两": 2}
 UNITS = {"十": 1e1, "百": 1e2, "千": 1e3, "万": 1e4, "亿": 1e8}
+FINE = dict(zip("○◯壹贰叁肆伍陆柒捌玖拾佰仟", "零零一二三四五六七八九十百千", strict=True))
+"""The numerals of official papers; one alone may be a name or a mark: 陆先生."""
 MEASURES = (
     "第个年月日号天次名人位岁元块点分秒时楼种件条张本只度倍米届级章节项步间座场家份台辆把颗片段句遍趟回双对"
-    "组批套世纪初旬底多余几半整支枚吨斤亩公里厘毫美英欧折星期"
+    "组批套册箱袋瓶杯盒架艘匹株棵首幅封世纪初旬底多余几半整支枚吨斤亩公里厘毫美英欧折星期"
 )
 BEFORE, BEHIND = "第周期拜", "年月日号"
 """A numeral next to one of these is a number."""
@@ -72,7 +75,11 @@ DIGIT_MASK, UNIT_SHIFT, UNIT_MASK = 15, 4, 7
 ARABIC, MEASURE, IS_BEFORE, IS_BEHIND, HALF = 1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 11
 NUMERAL = DIGIT_MASK | UNIT_MASK << UNIT_SHIFT
 _COMMA, _STOP, _POINT, _MINUTE, _PERCENT, _PER_MILLE, _COLON = map(ord, ",.点分%‰:")
-_PART, _OF, _MANY, _OVER, _TEN, _ONE, _TENTH, _QUARTER = map(ord, "分之多余十一成刻")
+_PART, _OF, _MANY, _OVER, _TEN, _TENTH, _QUARTER, _HOUR = map(ord, "分之多余十成刻时")
+_DASH, _MINUS, _BELOW, _ZERO = map(ord, "-−下零")
+_ALONE = np.array([*map(ord, "一十" + "".join(FINE))], np.uint32)
+_REACHED = np.array([*map(ord, "到至为是达约了 ,:(")], np.uint32)
+"""What stands before the minus of a number, and not of a range or a code: 降到-5度."""
 _SIZES = np.array([1.0, *UNITS.values()])
 _RATIO = np.array([*map(ord, "分以成比例为")], np.uint32)
 """What stands before a score or a scale, which is no time: 比分21:15."""
@@ -83,6 +90,7 @@ def cells() -> dict[str, int]:
     table = {str(digit): digit + 1 | ARABIC for digit in range(10)}
     table |= {character: digit + 1 for character, digit in DIGITS.items()}
     table |= {character: k << UNIT_SHIFT for k, character in enumerate(UNITS, 1)}
+    table |= {fine: table[plain] for fine, plain in FINE.items()}
     marked = ((MEASURE, MEASURES), (IS_BEFORE, BEFORE), (IS_BEHIND, BEHIND), (HALF, "半"))
     for bit, characters in marked:
         for character in characters:
@@ -109,7 +117,7 @@ def kernel(text, start, table, edges):
         return 0.5, True, start + (dimension != quantities.NOTHING), dimension, amount
     number, end = _numeral(text, start, table)
     weak = (first >> UNIT_SHIFT) & UNIT_MASK > 1
-    weak |= end == start + 1 and (text[start] == _ONE or text[start] == _TEN)
+    weak |= end == start + 1 and _is_one_of(text, start, _ALONE)
     number, end, share = _share(text, number, end, table, edges)
     sign = end - 1
     if not weak and not first & ARABIC:
@@ -126,13 +134,15 @@ def kernel(text, start, table, edges):
     if start > 0 and cell_at(text, start - 1, table) & IS_BEFORE:
         weak = False
     dimension, amount = quantities.kernel(text, start, end, number, share)
+    if _is_negative(text, start, first):
+        number, amount = -number, -amount
     if dimension == quantities.LENGTH or dimension == quantities.WEIGHT:
-        letters = end
+        letters = begin = quantities.past_space(text, end)
         while letters < len(text) and 0x41 <= text[letters] & 0xFFDF <= 0x5A:
             letters += 1
-        if letters == end + 2:
+        if letters == begin + 2:
             end = letters  # 2kg
-        elif letters > end:  # 5mmol
+        elif letters > begin:  # 5mmol
             dimension, amount = quantities.NOTHING, number
     elif dimension == quantities.NOTHING and not share:
         dimension, amount, end = _clock(text, start, number, end, table)
@@ -140,18 +150,34 @@ def kernel(text, start, table, edges):
 
 
 @inner
+def _is_negative(text, start, first):
+    """Tells whether -, or 零下, stands before a number."""
+    if start > 1 and text[start - 1] == _BELOW and text[start - 2] == _ZERO:
+        return True
+    if start == 0 or (text[start - 1] != _DASH and text[start - 1] != _MINUS) or not first & ARABIC:
+        return False
+    return start == 1 or _is_one_of(text, start - 2, _REACHED)
+
+
+@inner
+def _is_one_of(text, k, codes):
+    for code in codes:
+        if text[k] == code:
+            return True
+    return False
+
+
+@inner
 def _clock(text, start, hour, end, table):
     """Returns (CLOCK, hours modulo 12, end) of a time of day whose hour ends at end, or else
     (NOTHING, hour, end)."""
     sign = np.int64(text[end]) if end < len(text) else 0
-    if (sign != _POINT and sign != _COLON) or hour > 24 or hour % 1:
+    if (sign != _POINT and sign != _COLON and sign != _HOUR) or not 0 <= hour <= 24 or hour % 1:
         return quantities.NOTHING, hour, end
-    if sign == _COLON and start > 0:
-        for code in _RATIO:
-            if text[start - 1] == code:
-                return quantities.NOTHING, hour, end
+    if sign == _COLON and start > 0 and _is_one_of(text, start - 1, _RATIO):
+        return quantities.NOTHING, hour, end
     minutes, k = 0.0, end + 1
-    if sign == _POINT and cell_at(text, k, table) & HALF:
+    if sign != _COLON and cell_at(text, k, table) & HALF:
         minutes, k = 30.0, k + 1
     elif cell_at(text, k, table) & NUMERAL:
         minutes, k = _numeral(text, k, table)
@@ -167,14 +193,16 @@ def _clock(text, start, hour, end, table):
 @inner
 def _share(text, number, end, table, edges):
     """Returns (value, end, whether it is a share), given a numeral; reads the share sign behind."""
+    behind = quantities.past_space(text, end)
+    if behind < len(text) and text[behind] == _PERCENT:
+        return number / 100, behind + 1, True
+    if behind < len(text) and text[behind] == _PER_MILLE:
+        return number / 1000, behind + 1, True
     sign = np.int64(text[end]) if end < len(text) else 0
-    if sign == _PERCENT:
-        return number / 100, end + 1, True
-    if sign == _PER_MILLE:
-        return number / 1000, end + 1, True
     if sign == _PART and end + 2 < len(text) and text[end + 1] == _OF:
-        if cell_at(text, end + 2, table) & NUMERAL != 0:
-            part, end = _numeral(text, end + 2, table)
+        first = quantities.past_space(text, end + 2)
+        if cell_at(text, first, table) & NUMERAL != 0:
+            part, end = _numeral(text, first, table)
             return part / number if number != 0.0 else 0.0, end, True
     if sign == _TENTH and number <= 10.0:
         behind = cell_at(text, end + 1, table)
@@ -247,6 +275,9 @@ def _is_chinese(cell):
 
 @inner
 def _times_units(text, number, end, table):
+    behind = quantities.past_space(text, end)
+    if cell_at(text, behind, table) & UNIT_MASK << UNIT_SHIFT:
+        end = behind
     if end < len(text) and (text[end] == _MANY or text[end] == _OVER):
         if cell_at(text, end + 1, table) & UNIT_MASK << UNIT_SHIFT:
             end += 1

@@ -48,7 +48,7 @@ _SIZES = np.array([float(size) for _, _, size in _ROWS])
 _SOME, _CUT, _KEPT, _BETWEEN = (
     np.array([*map(ord, characters)], np.uint32) for characters in (SOME, CUT, KEPT, BETWEEN)
 )
-_EACH, _HALF, _MONTH = map(ord, "个半月")
+_EACH, _HALF, _MONTH, _SPACE = map(ord, "个半月 ")
 _FAR = 5
 """The most characters between a share and its word."""
 
@@ -59,7 +59,7 @@ def kernel(text, start, end, value, share):
     if share:
         return _left(text, start, value)
     counted, k, each = value, end, False
-    k += _is_one(text, k, _SOME)
+    k = past_space(text, k + _is_one(text, k, _SOME))
     if k < len(text) and text[k] == _EACH:
         each, k = True, k + 1
         if k < len(text) and text[k] == _HALF:
@@ -69,7 +69,9 @@ def kernel(text, start, end, value, share):
     for row in range(len(_CODES)):
         first, second = _CODES[row, 0], _CODES[row, 1]
         size = 1 + (second != 0)
-        if k + size > len(text) or text[k] != first or (second and text[k + 1] != second):
+        if k + size > len(text) or _lower(text[k]) != first:
+            continue
+        if second and _lower(text[k + 1]) != second:
             continue
         if _DIMENSIONS[row] == NOTHING or (first == _MONTH and not each):
             break
@@ -86,6 +88,17 @@ def _is_one(text, k, characters):
             if text[k] == code:
                 return 1
     return 0
+
+
+@inner
+def past_space(text, k):
+    """Returns the place behind a space at k, or k."""
+    return k + 1 if k < len(text) and text[k] == _SPACE else k
+
+
+@inner
+def _lower(code):
+    return code | 0x20 if 0x41 <= code <= 0x5A else code
 
 
 @inner

@@ -82,11 +82,29 @@ def test_in_sentences(words, values, weak):
         ("一 年", "12 天", False),
         ("减少 三成", "减 至 三成", False),
         ("三成", "三分之一", False),
+        ("伍万 元", "五万 元", True),
+        ("二○二四 年", "2024 年", True),
+        ("15 时 30 分", "三点 半", True),
+        ("2KM", "两 公里", True),
+        ("到 -5 度", "到 5 度", False),
     ],
 )
 def test_the_same_quantities(one, other, same):
     one, other = (numerals.find(text.replace(" ", ""), text.split())[0] for text in (one, other))
     assert one.same(other) == other.same(one) == same
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        *(("23 亿", "23亿"), ("百分之 50", "50 %"), ("3 个小时", "三小时"), ("5 kg", "五公斤")),
+        *(("降到-5", "零下五"), ("为−2%", "为-2%"), ("18-25", "18到25")),
+    ],
+)
+def test_a_space_and_a_minus(one, other):
+    one, other = (numerals.find(text, [*text])[-1] for text in (one, other))
+    assert one.same(other)
+    assert (one.value < 0) == (other.value < 0)
 
 
 def test_random_words_stay_as_the_grammar_reads_them():

@@ -325,6 +325,9 @@ def recognised(settings: Input, names: list[str], path: str) -> Input:
         known = tables.known_as(names, side)
         if name not in settings.model_fields_set and side not in names and known:
             settings = settings.model_copy(update={name: known})
+    if settings.carried is None and settings.source_column == settings.paraphrase_column:
+        both = f"column '{settings.source_column}' is both source and paraphrase: choose two"
+        raise UserError(f"{path}: {both}")
     options = {
         settings.source_column: "; --source-column names another",
         settings.paraphrase_column: "; --paraphrase-column names another",

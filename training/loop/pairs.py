@@ -71,7 +71,7 @@ class Corpus:
             with opened(uri) as file:
                 reader = pq.ParquetFile(file, pre_buffer=True, page_checksum_verification=True)
                 names = reader.schema_arrow.names
-                check_columns(uri, columns, [*names, *above])
+                check_columns(uri, columns, [*dict.fromkeys([*names, *above])])
                 table = reader.read([one for one in names if one in (*columns, "source", GROUP)])
             for name in {*columns} - {*names}:
                 table = table.append_column(name, pa.array([above[name]] * len(table)))

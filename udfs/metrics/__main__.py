@@ -83,15 +83,15 @@ def read_pairs(args: argparse.Namespace) -> Pairs:
 
 def _table(name: str, columns: list[str], encoding: str | None) -> list[list[str | None]]:
     """Reads columns of a table; standard input is TSV, or JSON lines if it starts with a brace."""
-    standard, kind = ".tsv", kind_of(name)
+    standard, kind, header = ".tsv", kind_of(name), columns
     if is_standard(name):
         if cast(BufferedReader, sys.stdin.buffer).peek(1).startswith(b"{"):
             standard = ".jsonl"
     elif kind in (None, "txt"):
         raise ValueError(f"{name}: one file must be a table, {', '.join(TABLES)}; or give two")
     else:
-        columns = named(header_of(name, Form(kind, encoding)), columns)
-    rows = read_columns(name, columns, "strict", standard, encoding)
+        header = header_of(name, Form(kind, encoding))
+    rows = read_columns(name, columns := named(header, columns), "strict", standard, encoding)
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
 
 

@@ -63,6 +63,8 @@ BATCH = 8_192
 
 HEAD_BYTES = 1 << 20
 
+NAME_IT = "save it as UTF-8, or name its encoding, such as --encoding"
+
 NAMES = {
     "source": (
         *("source", "original", "src", "原句", "原文", "源句", "源文", "句子"),
@@ -70,6 +72,7 @@ NAMES = {
     ),
     "paraphrase": (
         *("paraphrase", "rewrite", "target", "tgt", "改写", "改写句", "改写后", "译文", "复述"),
+        *("改寫", "改寫句", "改寫後", "譯文", "複述", "覆述", "釋義"),
         *("释义", "同义句", "sentence2", "text2", "sentence_b"),
     ),
 }
@@ -121,14 +124,20 @@ def kind_of(name: str) -> str | None:
 
 def known_as(header: Sequence[str], side: str) -> str | None:
     """Returns the column that has a name which people use for a side: source or paraphrase."""
-    lower = {name.lower(): name for name in reversed(header)}
+    lower = {str(name).lower(): name for name in reversed(header)}
     return next((lower[name] for name in NAMES[side] if name in lower), None)
 
 
-def named(header: Sequence[str], columns: Iterable[str]) -> list[str]:
-    """Returns the columns; for source and paraphrase, those that known_as finds."""
+def named(header: Sequence[Any], columns: Iterable[Any]) -> list[Any]:
+    """Returns the columns; for source and paraphrase, those that known_as finds.
+
+    Raises TableError if the first two, the sides of a pair, are the same.
+    """
     known = {name: known_as(header, name) for name in {*columns} & {*NAMES} - {*header}}
-    return [known.get(name) or name for name in columns]
+    found = [known.get(name) or name for name in columns]
+    if len({*found[:2]}) < min(len(found), 2):
+        raise TableError(f"column {found[0]!r} is both source and paraphrase: choose two")
+    return found
 
 
 # Reading
@@ -223,6 +232,9 @@ class TextTable:
 
     def _places(self, columns: Sequence[str], needed: bool) -> list[int | None]:
         names = self.names or columns  # a plain line has no name
+        if needed and UNDECODABLE in "".join(names):
+            fault = f"{NAME_IT} {records.likely_encoding(self._head) or 'gb18030'}"
+            raise TableError(f"{self._file_name}: it is not {self.form.encoding}: {fault}")
         if needed:
             check_columns(self._file_name, columns, names)
         return [names.index(name) if name in names else None for name in columns]
@@ -296,10 +308,11 @@ def read(
 
 
 def check_columns(name: str, columns: Iterable[str], there: Sequence[str]) -> None:
-    """Raises TableError if a column is missing."""
+    """Raises TableError for a column that is missing, or there twice."""
     for column in columns:
-        if column not in there:
-            raise TableError(f"{name}: no column '{column}', it has: {', '.join(there)}")
+        if (count := there.count(column)) != 1:
+            what = f"{count} columns" if count else "no column"
+            raise TableError(f"{name}: {what} '{column}', it has: {', '.join(there)}")
 
 
 def header_of(uri: str, form: Form) -> list[str]:

@@ -63,7 +63,8 @@ def _rows(name: str, columns: Sequence[str], form: Form, errors: str) -> Iterato
                 raise TableError(f"{shown}, line {number:,}: {what}")
             if errors == "strict" and any(text and MARKED.search(text) for text in row):
                 encoding = form.encoding or "UTF-8"
-                raise TableError(f"{shown}, line {number:,}: not {encoding}; name its encoding")
+                fault = f"not {encoding}: {tables.NAME_IT} gb18030"
+                raise TableError(f"{shown}, line {number:,}: {fault}")
             yield tuple(row)
 
 

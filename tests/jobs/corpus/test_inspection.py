@@ -138,6 +138,7 @@ REFUSED = [
     ("b.csv", b"PK\3\4\0\x1b[31m\0" * 20, LLM, ""),
     ("b.csv", f"source,paraphrase\n{A},{B}\n".encode("gb18030"), LLM, "--encoding gb18030"),
     ("b.csv", "source,paraphrase\n", LLM, ""),
+    ("b.csv", f"原句,改写\n{A},{B}\n", LLM | {"source_column": "改写"}, "both source and para"),
     ("b.csv", f"source,paraphrase\n{A},{B},{B}\n{A}\n", LLM, "all 2 rows are malformed"),
     ("b.csv", f"\ufeffsource,paraphrase\n{A},{B}\n", LLM | {"csv": GB}, "it is UTF-8"),
     ("c.jsonl", json.dumps({"source": A, "words": B}), KIND, "paraphrase"),

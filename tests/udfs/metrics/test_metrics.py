@@ -143,7 +143,7 @@ def test_pairs_without_a_score_are_counted(tmp_path, capsys, corpus):
 def test_figures_of_a_corpus_as_json_and_columns_that_people_call_otherwise(tmp_path, capsys):
     """The signature of the score must be that of the metric."""
     path = tmp_path / "pairs.csv"
-    path.write_text("改写,原句\n昨天他到北京去了。,他昨天去了北京。\n", "utf-8")
+    path.write_text("改寫,原句\n昨天他到北京去了。,他昨天去了北京。\n", "utf-8")
     names = "spscore:tier=paper,spscore-meaning:tier=paper"
     assert main(["--metrics", names, str(path), "--json", "--corpus"]) == 0
     whole, meaning = map(json.loads, capsys.readouterr().out.splitlines())
@@ -166,6 +166,8 @@ def test_command_reads_standard_input(files):
         ("pairs.jsonl", ["--source-column", "src"]),
         ("tiers are paper, core, full", ["--metrics", "spscore:tier=ful"]),
         ("gb18030.csv", []),
+        ("2 columns 'paraphrase'", ["twice"]),
+        ("both source and paraphrase", ["--paraphrase-column", "source"]),
         ("similarity: the package tran", ["--metrics", "pinc,similarity:model=another"]),
     ],
 )
@@ -173,6 +175,8 @@ def test_command_bad_input(files, tmp_path, refused, monkeypatch, named, more):
     monkeypatch.setitem(sys.modules, "transformers", None)
     other = tmp_path / "gb18030.csv"
     other.write_text("source,paraphrase\n他昨天去了北京。,昨天他到北京去了。\n", "gb18030")
+    (tmp_path / "twice.csv").write_text("source,paraphrase,paraphrase\n一,一,一\n", "utf-8")
     given = str(other) if named == other.name else files["pairs.jsonl"]
+    given, more = (tmp_path / f"{more[0]}.csv", []) if len(more) == 1 else (given, more)
     refused(main, [given, *more], named)
     assert main(["--metrics", "pinc", str(other), "--encoding", "gbk"]) == 0

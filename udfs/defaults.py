@@ -5,3 +5,6 @@ TIER_NAMES = ("paper", "core", "full")
 
 MIN_CHARACTERS, MAX_CHARACTERS = 15, 1000
 """Limits on the length of a normalised sentence; pairs outside them go to quarantine."""
+
+MOST_CHARACTERS = 20_000
+"""The most that anybody may set, and that the library judges: memory grows with the square."""

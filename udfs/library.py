@@ -19,10 +19,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from gaixie.udfs.defaults import MOST_CHARACTERS
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.storage.records import whole
-from gaixie.udfs.storage.tables import named
+from gaixie.udfs.storage.tables import check_columns, named
 
 if TYPE_CHECKING:
     from gaixie.udfs.paraphrase.paraphraser import Paraphraser
@@ -34,8 +36,8 @@ TABLES = "a list of pairs or of dicts, or a table of pandas, Polars, Arrow, Duck
 
 def score(
     data: Any,
-    source: str | Iterable[str | None] = "source",
-    paraphrase: str = "paraphrase",
+    source: str | int | Iterable[str | None] = "source",
+    paraphrase: str | int = "paraphrase",
     tier: str = "core",
     prefix: str = "",
 ) -> Any:
@@ -47,30 +49,34 @@ def score(
     argument, which come back as dicts. source, paraphrase: names of the columns; those by which
     people call them are recognised, such as 原句 and 改写. tier: paper, core or full. prefix: stands
     before the names of the new columns. A row with a null sentence has null judgements (NaN in
-    pandas); so has a row with half a surrogate pair, which a warning names.
+    pandas); so has a row with half a surrogate pair, or a sentence of more than 20,000
+    characters, which a warning names.
 
     Raises TypeError for other data, and ValueError if a column is missing, does not hold strings,
     or has the name of a judgement, or if two lists differ in length.
     """
-    if not isinstance(source, str):
+    for name, given, kinds in (("paraphrase", paraphrase, (str, int)), ("prefix", prefix, str)):
+        if not isinstance(given, kinds):
+            raise TypeError(f"{name}={given!r:.60}: expected a name; two lists are the two sides")
+    if not isinstance(source, (str, int)):
         data, source = _paired(data, source), "source"
     if isinstance(data, (list, tuple, zip)) or type(data).__name__ == "generator":
         rows = _rows(data, source, paraphrase)
         header = [*rows[0]] if rows else []
         sides = named(header, (source, paraphrase))
         sides = sides if sides[0] in header else [*COLUMNS]
-        texts = [_strings([row[name] for row in rows], name) for name in sides]
-        _refuse(header, prefix)
+        texts = [*map(_strings, ([row[name] for row in rows] for name in sides), sides)]
+        for number, row in enumerate(rows):
+            _refuse(row, prefix, f"row {number}: key")
         judged = _judge(texts, tier, prefix).to_pylist()
         return [{**row, **judgements} for row, judgements in zip(rows, judged, strict=True)]
     is_pandas = _library(data) == "pandas" and hasattr(data, "columns")
     table = data if is_pandas else _arrow(data)
-    names = [str(name) for name in (data.columns if is_pandas else table.column_names)]
-    texts = []
-    for name in named(names, (source, paraphrase)):
-        if (count := names.count(name)) != 1:
-            raise ValueError(f"{count or 'no'} column {name!r}, it has: {', '.join(names)}")
-        texts.append(_strings(table[name], name))
+    labels = [*data.columns] if is_pandas else table.column_names
+    names = [*map(str, labels)]
+    check_columns("data", sides := named(names, (str(source), str(paraphrase))), names)
+    columns = (table[labels[names.index(name)]] for name in sides)
+    texts = [*map(_strings, columns, sides)]
     _refuse(names, prefix)
     return _joined(data, table, _judge(texts, tier, prefix))
 
@@ -106,10 +112,10 @@ def _paraphraser() -> Paraphraser:
     return Paraphraser.load()
 
 
-def _refuse(names: Sequence[str], prefix: str) -> None:
+def _refuse(names: Iterable[str], prefix: str, what: str = "column") -> None:
     """Raises ValueError for a column that has the name of a judgement."""
     if taken := [prefix + name for name in OUTPUTS if prefix + name in names]:
-        raise ValueError(f"column {taken[0]!r} already exists: give a prefix=, or rename it")
+        raise ValueError(f"{what} {taken[0]!r} already exists: give a prefix=, or rename it")
 
 
 def _judge(texts: Sequence[pa.Array], tier: str, prefix: str) -> pa.Table:
@@ -131,38 +137,56 @@ def _paired(sources: Any, paraphrases: Any) -> list[tuple[Any, Any]]:
     return list(zip(sources, paraphrases, strict=True))
 
 
-def _rows(data: Any, source: str, paraphrase: str) -> list[dict[str, Any]]:
+def _rows(data: Any, source: Any, paraphrase: Any) -> list[dict[str, Any]]:
     """Returns dicts as they are, and pairs as dicts of COLUMNS."""
     rows = list(data)
-    if rows and all(isinstance(row, dict) for row in rows):
+    if rows and isinstance(rows[0], dict):
+        wanted = named([*rows[0]], (source, paraphrase))
         for number, row in enumerate(rows):
-            for name in named([*rows[0]], (source, paraphrase)):
+            if not isinstance(row, dict):
+                raise TypeError(f"row {number}: expected a dict like row 0, not {row!r:.60}")
+            for name in wanted:
                 if name not in row:
                     raise ValueError(f"row {number}: no key {name!r}")
         return rows
     for number, row in enumerate(rows):
         sides = list(row) if isinstance(row, Iterable) and not isinstance(row, (str, dict)) else []
-        if len(sides) != 2 or not all(side is None or isinstance(side, str) for side in sides):
+        if len(sides) != 2 or not all(isinstance(one, str) or _missing(one) for one in sides):
             raise TypeError(f"row {number}: expected (source, paraphrase), not {row!r:.60}")
     return [dict(zip(COLUMNS, row, strict=True)) for row in rows]
 
 
+def _missing(value: Any) -> bool:
+    return value is None or (not isinstance(value, str) and str(value) in ("nan", "NaT", "<NA>"))
+
+
 def _strings(values: Any, name: str) -> pa.Array:
-    """Returns a column as Arrow strings; warns of rows with half a surrogate pair."""
+    """Returns a column as Arrow strings; warns of rows that will not be judged."""
+    faults: dict[int, str] = {}
     try:
-        column = values if isinstance(values, pa.ChunkedArray) else pa.array(values)
-    except UnicodeEncodeError:
-        texts = [whole(text) if isinstance(text, str) else None for text in values]
-        for number, (old, new) in enumerate(zip(values, texts, strict=True)):
-            if isinstance(old, str) and old != new:
-                line = f"row {number}: {name} has half a surrogate pair; it is not judged"
-                warnings.warn(line, stacklevel=3)
+        is_arrow = isinstance(values, pa.ChunkedArray)
+        column = values if is_arrow else pa.array(values, from_pandas=True)
+    except (UnicodeEncodeError, pa.ArrowException):
+        texts = [None if _missing(value) else value for value in values]
+        for number, text in enumerate(texts):
+            if not isinstance(text, str | None):
+                raise ValueError(f"row {number}: {name} is {text!r:.40}, not a text") from None
+            if text is not None and (kept := whole(text)) != text:
+                texts[number], faults[number] = kept, "half a surrogate pair"
         column = pa.array(texts, pa.string())
-    except pa.ArrowException as error:
-        raise ValueError(f"column {name!r}: {error}") from None
+    if column.null_count == len(column):  # of any type
+        column = pa.nulls(len(column), pa.string())
+    if pa.types.is_dictionary(column.type):
+        column = pa.array(column.to_pylist())
     if not any(is_text(column.type) for is_text in TEXT):
         raise ValueError(f"column {name!r} is of {column.type}, not strings")
-    return column.cast(pa.string())
+    column = column.cast(pa.string())
+    long = pc.greater(pc.utf8_length(column), MOST_CHARACTERS)
+    more = f"more than {MOST_CHARACTERS:,} characters"
+    faults |= dict.fromkeys(pc.indices_nonzero(long).to_pylist(), more)
+    for number, fault in sorted(faults.items()):
+        warnings.warn(f"row {number}: {name} has {fault}; it is not judged", stacklevel=3)
+    return pc.if_else(long, None, column)
 
 
 def _library(data: Any) -> str:

@@ -16,7 +16,7 @@ from pyspark.sql.functions import arrow_udf
 from xxhash import xxh3_128_hexdigest
 
 from gaixie.jobs.corpus.input import Csv, Input, Origin, Uri
-from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
+from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS, MOST_CHARACTERS
 from gaixie.udfs.storage.settings import Options
 from gaixie.udfs.text.normalise import UNDECODABLE, normalise_column
 from gaixie.udfs.text.validate import REASONS, quarantine_reasons
@@ -97,7 +97,7 @@ class Method(Options):
     """seed of the hash that chooses pairs"""
     min_characters: int = Field(MIN_CHARACTERS, ge=1)
     """shorter sentences go to quarantine"""
-    max_characters: int = Field(MAX_CHARACTERS, ge=1, le=20_000)
+    max_characters: int = Field(MAX_CHARACTERS, ge=1, le=MOST_CHARACTERS)
     """longer sentences go to quarantine"""
     target_file_mb: float = Field(128, gt=0)
     """size of output files"""

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from gaixie.jobs.corpus.input import Csv, Input, Origin, Uri
 from gaixie.udfs.command_line import as_user_error
-from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS, TIER_NAMES
+from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS, MOST_CHARACTERS, TIER_NAMES
 from gaixie.udfs.spscore.stages import DEFAULT_MIN_MEANING, DEFAULT_QUANTILES, ORIGINS
 from gaixie.udfs.storage import settings
 from gaixie.udfs.storage.manifest import RunId
@@ -57,7 +57,7 @@ class ScoreSettings(Strict):
     """skip files that published runs of this output and signature have scored"""
     min_characters: int = Field(MIN_CHARACTERS, ge=1)
     """shorter sentences go to quarantine"""
-    max_characters: int = Field(MAX_CHARACTERS, ge=1, le=20_000)
+    max_characters: int = Field(MAX_CHARACTERS, ge=1, le=MOST_CHARACTERS)
     """longer sentences go to quarantine"""
     tier: Literal[TIER_NAMES] | None = None  # type: ignore[valid-type]
     """what SPScore-zh sees; by default core"""

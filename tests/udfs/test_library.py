@@ -58,6 +58,8 @@ def test_half_a_surrogate_pair_costs_its_row_alone() -> None:
         with pytest.warns(UserWarning, match="row 2: source has half"):
             found = gaixie.score(data)
         judged(pd.DataFrame(found)[list(OUTPUTS)])
+    with pytest.warns(UserWarning, match="row 2: source has more than 20,000"):
+        judged(pd.DataFrame(gaixie.score([*PAIRS[:2], ("长" * 20_001, "短")]))[list(OUTPUTS)])
 
 
 def test_pandas_keeps_its_index(frame) -> None:
@@ -106,6 +108,11 @@ def test_every_other_kind_of_table_comes_back(frame) -> None:
     ("data", "said"),
     [
         (5, "int: expected a list of pairs"),
+        ([{"source": "一", "paraphrase": "一"}, ("一", "一")], "row 1: expected a dict"),
+        ([dict.fromkeys(("source", "paraphrase", *n), "一") for n in ((), ["spscore"])], "row 1:"),
+        (pd.DataFrame({"source": ["一", "二"], "paraphrase": ["一", 5]}), "row 1: paraphrase is 5"),
+        ((pd.DataFrame({"a": ["一"], "b": ["一"]}), "a", "a"), "'a' is both source and para"),
+        ((["一"], ["一"], ["一"]), r"paraphrase=.*: expected a name"),
         ([("一句话",)], r"row 0: expected \(source, paraphrase\)"),
         ([{"source": "一句话"}], "row 0: no key 'paraphrase'"),
         (
@@ -122,7 +129,18 @@ def test_every_other_kind_of_table_comes_back(frame) -> None:
 )
 def test_a_mistake_is_said_in_words(data, said) -> None:
     with pytest.raises((TypeError, ValueError), match=said):
-        gaixie.score(data)
+        gaixie.score(*data) if isinstance(data, tuple) else gaixie.score(data)
+
+
+def test_missing_texts_and_columns_of_any_kind() -> None:
+    sources, paraphrases = map(list, zip(*PAIRS, strict=True))
+    for data in (
+        (sources, [*paraphrases[:2], pd.NA]),
+        ([dict(zip("ab", pair, strict=True)) for pair in [*PAIRS[:2], ("x", np.nan)]], "a", "b"),
+        (pd.DataFrame(PAIRS).astype("category"), 0, 1),
+    ):
+        judged(pd.DataFrame(gaixie.score(*data))[list(OUTPUTS)])
+    assert gaixie.score(pd.DataFrame({"source": [], "paraphrase": []}))["spscore"].empty
 
 
 def test_paraphrase(known_writer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
@@ -40,7 +41,6 @@ CODES = {
 }
 """Maps each HTTP status to the code that programs read."""
 
-
 ERRORS: dict[int | str, dict[str, Any]] = {
     "4XX": {"description": "the request is wrong, or one too many"},
     503: {"description": "not available now; Retry-After says when"},
@@ -71,9 +71,9 @@ def make_app(parts: Sequence[Part], settings: ServiceSettings) -> FastAPI:
     )
     for kind in (RequestValidationError, AnyHTTPException, Exception):
         app.add_exception_handler(kind, _refusal)
-    allowed = Depends(_allowing(settings.tokens))
+    checks = [Depends(_allowing(settings.tokens)), Depends(_no_key_twice)]
     for part in parts:
-        app.include_router(part.router, tags=[part.name], dependencies=[allowed])
+        app.include_router(part.router, tags=[part.name], dependencies=checks)
     app.add_middleware(_Frame, most=settings.max_body)
 
     @app.get("/v1/about", tags=["about"])
@@ -116,6 +116,18 @@ def _allowing(tokens: dict[str, str]) -> Callable[..., None]:
     return check
 
 
+async def _no_key_twice(request: Request) -> None:
+    """Raises 422 for a JSON body with a key that stands twice in an object."""
+
+    def check(members: list[tuple[str, Any]]) -> None:
+        names = [name for name, _ in members]
+        if len({*names}) < len(names):
+            raise HTTPException(422, f"{max(names, key=names.count)}: the key stands twice")
+
+    if hasattr(request, "_json"):  # it was read as JSON
+        json.loads(await request.body(), object_pairs_hook=check)
+
+
 def _refusal(request: Request, error: Exception) -> JSONResponse:
     """Answers an error in one form. The traceback of an unexpected one goes to the log alone."""
     status, message, headers = 500, "an error in the service; its log explains it", None
@@ -124,6 +136,8 @@ def _refusal(request: Request, error: Exception) -> JSONResponse:
     elif isinstance(error, AnyHTTPException):
         status, message, headers = error.status_code, str(error.detail), error.headers
         status = status if status in CODES else 400
+        if message == "There was an error parsing the body":  # FastAPI's own words
+            message = "the body is not JSON in UTF-8, or is nested too deep"
     # Field names come from the client: any characters, of any length.
     line = " ".join(message.encode("utf-8", "replace").decode().split())[:300]
     return JSONResponse({"error": {"code": CODES[status], "message": line}}, status, headers)
@@ -135,7 +149,7 @@ def _fault(error: Any) -> str:
     """
     what = error["msg"].removeprefix("Value error, ")
     place = ".".join(str(name) for name in error["loc"] if name != "body")
-    if error["type"] == "model_attributes_type" and not place:
+    if error["type"] in ("model_attributes_type", "missing") and not place:
         return "expected a JSON object, with Content-Type: application/json"
     if error["type"] == "json_invalid":
         return f"not JSON: {error['ctx']['error']}"

@@ -59,6 +59,8 @@ class Upload:
             if name not in self.table:
                 found = ", ".join(self.table.columns[:20])[:200] or "none"
                 raise HTTPException(422, f"expected one column {name or side}, found {found}")
+        if self.source == self.paraphrase:
+            raise HTTPException(422, f"column {self.source}: given as source and as paraphrase")
         if self.table.empty:
             raise HTTPException(422, "no rows below the header")
         return [*zip(self.table[self.source], self.table[self.paraphrase], strict=True)]
@@ -98,8 +100,10 @@ def read_upload(body: bytes, kind: str, reading: Reading, first: bool = False) -
         except ValueError as error:  # it names the file
             raise HTTPException(422, str(error).removeprefix(f"{path}: ")) from None
     for name in header:
-        if name in (*ADDED, MALFORMED_LINE) or header.count(name) > 1:
+        if name in (*ADDED, MALFORMED_LINE):
             raise HTTPException(422, f"column {name}: the answer adds a column of this name")
+        if (count := header.count(name)) > 1:
+            raise HTTPException(422, f"column {name}: the header has {count} of this name")
     schema = pa.schema([(name, pa.string()) for name in [*header, MALFORMED_LINE]])
     table = pa.Table.from_batches(batches, schema).to_pandas()
     lines = table.pop(MALFORMED_LINE)

@@ -57,17 +57,22 @@ WRONG = {
     "deep": (b"[" * 100_000 + b"]" * 100_000, JSON, 400),
     "field of surrogates": (b'{"\\ud800": 1, "pairs": []}', JSON, 422),
     "not UTF-8": (pair(b'"\xff"'), JSON, 400),
+    "empty": (b"", JSON, 422),
+    "key twice": (pair(b'"a", "source": "b"'), JSON, 422),
     "unknown field": (pair(b'"a", "path": "/etc"'), JSON, 422),
     "text": (json.dumps({"pairs": [PAIR]}).encode(), "text/plain", 422),
     "21 pairs": (json.dumps({"pairs": [PAIR] * 21}).encode(), JSON, 413),
     "too many bytes": (pair(b'"' + b"a" * 1_000_000 + b'"'), JSON, 413),
 }
+SAID = {"key stands twice": ["key twice"], "a JSON object": ["empty"], "JSON in": ["not UTF-8"]}
 
 
 def test_a_wrong_request_gets_one_line(service):
     for name, (given, kind, status) in WRONG.items():
         answer = service.ask("/v1/score", given, Content_Type=kind)
         assert answer.error()[0] == status, name
+        for said, of in SAID.items():
+            assert said in answer.error()[2] or name not in of
     for path, status in {"/v1/none": 404, "/v1/score": 405, "/page/..%2f..%2fapp.py": 404}.items():
         assert service.ask(path).error()[0] == status
     assert service.ask("/v1/score/", method="POST").error()[0] == 404

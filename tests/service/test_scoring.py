@@ -141,10 +141,13 @@ def test_a_wrong_table_gets_a_line_that_names_the_place(service):
         b"": "source",
         b"source,paraphrase\n": "no rows",
         b"source,paraphrase,meaning\n1,2,3\n": "column meaning",
+        b"source,paraphrase,source\n1,2,3\n": "column source: the header has 2",
         b"PK\3\4 and no workbook": "workbook",
         b"source,paraphrase\n" + b"1,2\n" * 301: "at most 300",
     }.items():
         assert named in ask_table(service, body).error()[2]
+    same = ask_table(service, b"source\n1\n", query="?paraphrase=source")
+    assert "as source and as paraphrase" in same.error()[2]
 
 
 def test_a_workbook_with_columns_of_any_name(service):

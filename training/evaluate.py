@@ -37,11 +37,11 @@ import pandas as pd
 from pydantic import Field
 
 from gaixie.training.evaluation.measures import about, against_references, measures, statistics
-from gaixie.training.evaluation.report import COPY, cases, scored, write
+from gaixie.training.evaluation.report import COPY, cases, check_output, scored, write
 from gaixie.training.modeling.generator import has_text
 from gaixie.training.modeling.trained_paraphraser import TrainedParaphraser
 from gaixie.training.settings import Decoding, Ranking
-from gaixie.udfs.command_line import make_parser, run_command, say
+from gaixie.udfs.command_line import encoding, make_parser, run_command, say
 from gaixie.udfs.metrics.bootstrap import Resamples
 from gaixie.udfs.networks import model_signature
 from gaixie.udfs.storage.progress import Progress
@@ -82,6 +82,8 @@ def main(argv: list[str] | None = None) -> int:
     group = parser.add_argument_group("options of --model")
     add_options(group, Decoding, leave_out=("seed",))
     add_options(group, Ranking)
+    text = "of text, such as gb18030; else UTF-8"
+    parser.add_argument("--encoding", type=encoding, metavar="NAME", help=text)
     args = parser.parse_args(argv)
     return run_command("evaluate", lambda: evaluate(args))
 
@@ -96,14 +98,18 @@ def evaluate(args: argparse.Namespace) -> None:
     for name, times in Counter([COPY, *(name for name, _ in columns + models)]).items():
         if not name or times > 1:
             raise ValueError(f"the name {name!r} is taken, or empty: each system needs one")
+    how = decoding.model_dump(exclude_defaults=True) | ranking.model_dump(exclude_defaults=True)
+    asked = options.model_dump(mode="json", exclude={"output"}) | {"decoding": how}
+    check_output(options.output, asked)
     chosen = measures(options.metrics.split(",") if options.metrics else [])
     loaded = {name: TrainedParaphraser.load(folder, ranking) for name, folder in models}
-    asked = [*(column for _, column in columns), *options.reference]
-    table, total = read_table(options.pairs, options.source, asked, options.limit)
+    wanted = [*(column for _, column in columns), *options.reference]
+    if options.source in wanted:
+        raise ValueError(f"column {options.source!r} is both source and paraphrase: choose two")
+    table, total = read_table(options, wanted, args.encoding)
     sources = table[options.source].tolist()
     systems = {COPY: sources} | {name: table[column].tolist() for name, column in columns}
     made_by = {COPY: "each source unchanged"} | {name: f"column {one}" for name, one in columns}
-    how = decoding.model_dump(exclude_defaults=True) | ranking.model_dump(exclude_defaults=True)
     for name, folder in models:
         systems[name] = written(name, loaded[name], sources, decoding)
         signature = f"model {model_signature(folder)}"
@@ -125,6 +131,7 @@ def evaluate(args: argparse.Namespace) -> None:
     people = {column: table[column].tolist() for column in options.reference}
     result = {
         **options.model_dump(include={"pairs", "source", "seed"}),
+        "asked": asked,
         "rows": total,
         "without_source": total - len(sources),
         "evaluated": len(sources),
@@ -144,12 +151,14 @@ def named(texts: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def read_table(
-    path: str, source: str, columns: Sequence[str], limit: int | None
+    options: Evaluation, columns: Sequence[str], encoding: str | None
 ) -> tuple[pd.DataFrame, int]:
     """Returns the rows that have a source, with their texts, and the number of all rows."""
+    path, source = options.pairs, options.source
     check_extension(path, (".tsv", ".csv", ".jsonl", ".parquet"))
     names = [*dict.fromkeys([source, *columns])]
-    rows = [[clean(text) for text in row] for row in islice(read_columns(path, names), limit)]
+    read = islice(read_columns(path, names, "strict", encoding=encoding), options.limit)
+    rows = [[clean(text) for text in row] for row in read]
     table = pd.DataFrame(rows, columns=names, dtype=object)
     kept = table[table[source].notna()]
     if kept.empty:

@@ -127,10 +127,10 @@ def test_counts_close(tmp_path):
     table = pq.read_table(tmp_path / "out/scores.parquet")
     assert len(table) == 2 * 5
     assert table["spscore"].null_count == 2
-    limited = run(tmp_path, path, "--system", "mt", "--limit", "2")
+    limited = run(tmp_path / "limited", path, "--system", "mt", "--limit", "2")
     assert (limited["rows"], limited["evaluated"]) == (2, 2)
     nothing = write_table(tmp_path / "none.jsonl", {"source": SOURCES[:2], "mt": [None, ""]})
-    result = run(tmp_path, nothing, "--system", "mt")
+    result = run(tmp_path / "nothing", nothing, "--system", "mt")
     none = dict.fromkeys(("mean", "sd", "low", "high")) | {"rows": 0}
     assert system(result, "mt")["measures"]["spscore"] == none
     assert result["cases"] == []
@@ -139,7 +139,7 @@ def test_counts_close(tmp_path):
 # The report
 
 
-def test_the_report(tmp_path, pairs, capsys):
+def test_the_report(tmp_path, pairs, capsys, refused):
     line = [pairs, "--system", "mt=mt", "--system", "person=human", "--cases", "2", "--seed", "3"]
     result = run(tmp_path, *line)
     assert "## SPScore-zh" in capsys.readouterr().out
@@ -157,6 +157,8 @@ def test_the_report(tmp_path, pairs, capsys):
             assert one["spscore"] == pytest.approx(score)
             assert f"| {one['system']} | {one['paraphrase']} | {score:.3f} |" in text
     assert run(tmp_path, *line) == result
+    refused(main, [*line[:-1], 4, "--output", tmp_path / "out"], "of another evaluation")
+    assert (tmp_path / "out/evaluation.md").read_text("utf-8") == text
 
 
 def test_metrics_that_need_an_encoder(tmp_path, pairs):
@@ -173,13 +175,16 @@ MISTAKES = {
     "{pairs}": "--system",
     "{pairs} --system mt --metrics bleu": "bleu-free",
     "{pairs} --system copy=mt": "'copy'",
+    "{pairs} --system x=source": "both source and paraphrase",
+    "{gbk} --system 改写": "--encoding gb18030",
     "{pairs} --model m={tmp}/none": "none",
 }
 
 
 @pytest.mark.parametrize(("line", "named"), MISTAKES.items())
 def test_bad_input(tmp_path, pairs, refused, line, named):
-    words = line.format(tmp=tmp_path, pairs=pairs).split()
+    (gbk := tmp_path / "gbk.csv").write_text("原句,改写\n他说的是这个。,他说了这个。\n", "gbk")
+    words = line.format(tmp=tmp_path, pairs=pairs, gbk=gbk).split()
     metrics = [] if "--metrics" in words else ["--metrics", "self-bleu"]
     refused(main, [*words, *metrics, "--output", tmp_path / "out"], named)
     assert not (tmp_path / "out").exists()

@@ -3,7 +3,9 @@ scores.parquet."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from gaixie.udfs.reports import number, write_report
 from gaixie.udfs.storage import storage
 
 TEMPLATE = Path(__file__).with_name("evaluation.md.j2")
+FILES = ("evaluation.json", "evaluation.md", "scores.parquet")
 COPY = "copy"
 """The system that returns each source."""
 
@@ -31,6 +34,16 @@ def scored(
     table = pd.DataFrame({"source": sources, "system": name, "paraphrase": paraphrases})
     pairs = Pairs.of(sources, paraphrases)
     return table.assign(**{name: one.sentence_scores(pairs) for name, one in measures.items()})
+
+
+def check_output(folder: Path, asked: dict[str, Any]) -> None:
+    """Raises ValueError if a folder holds a file of another evaluation, or what has its name."""
+    there = [name for name in FILES if (folder / name).exists()]
+    with suppress(OSError, ValueError, AttributeError):
+        if json.loads((folder / FILES[0]).read_text("utf-8")).get("asked") == asked:
+            return
+    if there:
+        raise ValueError(f"{folder / there[0]}: of another evaluation; use another --output")
 
 
 def write(folder: Path, result: dict[str, Any], tables: Mapping[str, pd.DataFrame]) -> None:

@@ -34,7 +34,7 @@ from gaixie.jobs.corpus.files import SMALL_BYTES, check_apart, find_input
 from gaixie.jobs.corpus.input import Csv, Input
 from gaixie.jobs.corpus.runs import run_locked
 from gaixie.jobs.scoring.settings import CONFIG, ScoreSettings, load_settings
-from gaixie.udfs.command_line import UserError, make_parser, positive, run_command
+from gaixie.udfs.command_line import UserError, encoding, make_parser, positive, run_command
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import MANIFEST
 from gaixie.udfs.storage.settings import add_config, add_options, first_fault
@@ -82,8 +82,8 @@ def _settings(args: argparse.Namespace) -> ScoreSettings:
             overrides["inputs"] = [Input(path=path, **given) for path in paths]
         except ValidationError as error:
             raise UserError(f"--input {paths[0]}: {first_fault(error, 'origin')}") from error
-    encoding = [f"csv.encoding={args.encoding}"] if args.encoding else []
-    return load_settings(args.config, overrides, [*encoding, *args.set])
+    text = [f"csv.encoding={args.encoding}"] if args.encoding else []
+    return load_settings(args.config, overrides, [*text, *args.set])
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -95,7 +95,8 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     replaces = "file, folder or glob, may be repeated; replaces the config's inputs"
     read.add_argument("--input", metavar="PATH", action="append", default=[], help=replaces)
     add_options(read, Input, *READ)
-    add_options(read, Csv, "encoding")
+    text = Csv.model_fields["encoding"].description
+    read.add_argument("--encoding", metavar="TEXT", type=encoding, help=text)
     add_options(read, ScoreSettings, "new_only")
     read.add_argument("--limit", metavar="N", type=positive, help="only the first N rows")
     write = parser.add_argument_group("what to write")

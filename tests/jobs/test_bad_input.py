@@ -135,6 +135,7 @@ REFUSED = {
     "--input {1} --origin llm --model /none": "/none/spscore.json: no such file",
     "--input {1} --origin llm --tier paper": "a model of tier core, not paper",
     "--set min_characters=2000": "min_characters",
+    "--max-characters 10": "--max-characters: settings: min_characters is above",
     "--set cuts.llm.scores=[0.5,0.4,0.6]": "cuts",
     '--set inputs=[{{"path":"a","origin":"llm","origin_column":"b"}}]': "inputs",
     "--set nonsense=1": "nonsense",

@@ -7,6 +7,7 @@ Settings are checked before work starts.
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentParser, Namespace, _ArgumentGroup
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -81,7 +82,11 @@ def load_settings(
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        culprit = _culprit(error.errors()[0]["loc"], given, assignments) or path
+        first = error.errors()[0]
+        # What settings conflict, the message says.
+        places = [first["loc"]] if first["loc"] else [*zip(re.findall(r"\w+", first["msg"]))]
+        found = [one for at in places if (one := _culprit(at, given, assignments))]
+        culprit = found[0] if found else path
         raise ValueError(f"{culprit}: {first_fault(error)}") from None
 
 

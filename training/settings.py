@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator, with_config
+from typing_extensions import TypedDict
 
 from gaixie.udfs.storage import settings as settings_io
 from gaixie.udfs.storage.settings import Options, Strict
 
 Share = Annotated[float, Field(ge=0, lt=1)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Steps = Annotated[int, Field(ge=1)]
 Floor = Annotated[float, Field(ge=0, le=1)]
 Stages = tuple[tuple[int, ...], ...]
 
@@ -98,6 +101,20 @@ class Limits(Options):
     """An improvement of SPScore-zh must exceed this."""
 
 
+@with_config(ConfigDict(extra="allow"))
+class Arguments(TypedDict, total=False):
+    """Those of transformers.TrainingArguments that it does not check itself, and any other."""
+
+    learning_rate: Amount
+    warmup_steps: Amount
+    weight_decay: Amount
+    label_smoothing_factor: Share
+    max_steps: Steps
+    eval_steps: Steps
+    save_steps: Steps
+    logging_steps: Steps
+
+
 class Evaluation(Strict):
     """On how much a model is evaluated."""
 
@@ -122,9 +139,9 @@ class Settings(Strict):
     max_length: int = Field(default=256, ge=8)
     controller: Limits = Limits()
     curriculum: Annotated[Stages, AfterValidator(_check_curriculum)] = ((1,), (2,), (3,))
-    stages: dict[int, dict[str, Any]] = Field(default={})
+    stages: dict[int, Arguments] = Field(default={})
     evaluation: Evaluation = Evaluation()
-    trainer: dict[str, Any] = Field(default={})
+    trainer: Arguments = Field(default_factory=Arguments)
 
     @model_validator(mode="after")
     def _check(self) -> Settings:
@@ -146,7 +163,7 @@ class Settings(Strict):
     def arguments(self, stage: int) -> dict[str, Any]:
         """Returns a stage's arguments for transformers.TrainingArguments."""
         defaults = yaml.safe_load(CURRICULUM.read_text("utf-8"))["trainer"]
-        own = self.stages.get(stage, {})
+        own = {**self.stages.get(stage, {})}
         own = {k: v for k, v in own.items() if k not in PairSettings.model_fields}
         return defaults | self.trainer | own
 

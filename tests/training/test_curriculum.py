@@ -318,7 +318,9 @@ def refused(capsys, *arguments: str) -> str:
 @pytest.mark.parametrize(
     ("assignment", "named"),
     [
-        *[("data.uri=nowhere", "nowhere/manifest.json"), ("tokenizer=nowhere", "nowhere")],
+        *[("data.uri=nowhere", "nowhere/manifest.json"), ("tokenizer=nowhere", "no such folder")],
+        *[("trainer.max_steps=-5", "trainer.max_steps"), ("trainer.eval_steps=0", "eval_steps")],
+        *[("data.weights={robot: 2}", "'robot', it has"), ("trainer.learning_rate=a", "rate: ")],
         *[("batch.pairs=1024", "stage 1"), ("model.config.layers=2", "model.config")],
         *[("trainer.learning_rat=1", "learning_rat"), ("stages.4.mix=0.1", "stages")],
         *[("trainer.lr_scheduler_type=steep", "trainer"), ("model.lora={r: 4}", "lora")],
@@ -335,11 +337,13 @@ def test_a_loss_that_is_no_number(bench, capsys):
     line = refused(capsys, "--config", config)
     assert "stage 1, step" in line
     assert "the loss is nan" in line
+    small = {"max_steps": 1, "learning_rate": 0.1}  # nothing is there that it would lose
+    assert call("--config", bench.config("diverging", curriculum=[[1]], trainer=small)) == 0
 
 
 def test_an_output_or_a_tokenizer_that_does_not_fit(whole, bench, capsys):
     config = str(bench.folder / "whole.yaml")
-    for assignment, name in (("trainer.learning_rate=0.1", "stages.1"), ("seed=1", "seed")):
+    for assignment, name in (("trainer.learning_rate=0.1", "stages.1"), ("seed=1", "s: seed;")):
         assert name in refused(capsys, "--config", config, "--set", assignment)
     assert call("--config", config, "--set", "trainer.save_steps=7") == 0
     other, entities = bench.folder / "other", load_entities(ROOT / "conf/entities.yaml")

@@ -93,6 +93,9 @@ def stage_pairs(corpus: Corpus, settings: Settings, stage: int) -> dict[str, pa.
     stage: its place in settings.curriculum, from 1. Raises ValueError if there are too few.
     """
     pairs, random = settings.pairs(stage), np.random.default_rng([settings.seed, stage])
+    if odd := {*pairs.weights} - {*corpus.manifest.rows}:
+        there = ", ".join(corpus.manifest.rows)
+        raise ValueError(f"weights: {corpus.uri} has no origin {min(odd)!r}, it has: {there}")
     codes = [settings.data.codes] if settings.data.codes not in (None, "degree") else []
     floors = [name for name in FLOORS if getattr(pairs, f"min_{name}") is not None]
     columns = [*COLUMNS, *codes, *floors, *["origin"] * bool(pairs.weights)]

@@ -108,13 +108,16 @@ class Run:
             "corpus": self.corpus.digest,
             "tokenizer": tokens_digest(self.tokenizer),
         }
-        saved = yaml.safe_load(path.read_text("utf-8"))["identity"] if path.exists() else identity
-        for name in identity:
-            if saved.get(name) != identity[name]:
-                raise ValueError(
-                    f"{path}: the run began with {name} {saved.get(name)}, but now it is "
-                    f"{identity[name]}; restore the setting, or use another output"
-                )
+        done = [*self.output.glob(f"stage-*/*/{checkpoints.COMPLETE}"), *self.output.glob("model")]
+        saved = yaml.safe_load(path.read_text("utf-8")) if done and path.exists() else {}
+        before = _flat({name: saved.get("identity", identity).get(name) for name in identity})
+        now = _flat(identity)
+        if changed := [name for name in before | now if before.get(name) != now.get(name)]:
+            data = f" (data of {saved['settings']['data']['uri']})" * ("corpus" in changed)
+            raise ValueError(
+                f"{path}: the run began with other settings: {', '.join(changed)}{data}; restore "
+                "them, or use another output"
+            )
         for stage in self.numbers:
             folder = self.output / f"stage-{stage}"
             whole = checkpoints.whole_in(folder)  # a killed run leaves some half written
@@ -198,6 +201,15 @@ class Run:
         if mirror := self.settings.mirror:
             checkpoints.send_model(target, self.output, mirror)
         print(f"finished: {target}")
+
+
+def _flat(values: dict[str, Any], above: str = "") -> dict[str, Any]:
+    """Returns nested values by their dotted names."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        deep = isinstance(value, dict) and value
+        found |= _flat(value, f"{above}{name}.") if deep else {f"{above}{name}": value}
+    return found
 
 
 STATE = "trainer_state.json"

@@ -147,6 +147,8 @@ def _in_a_line(name: str) -> Iterator[None]:
         yield
     except (OSError, ValueError, KeyError, TypeError) as error:
         first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        if isinstance(error, OSError) and "://" not in name and not Path(name).exists():
+            first_line = "no such folder, nor a model that the hub or its cache gives"
         raise ValueError(f"{name}: {first_line}") from None
 
 

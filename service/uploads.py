@@ -16,6 +16,7 @@ import pyarrow as pa
 from fastapi import HTTPException, Query
 
 from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.storage import tables
 from gaixie.udfs.storage.records import filled_sheets, likely_encoding
 from gaixie.udfs.storage.tables import MALFORMED_LINE, Form, Part, header_of, known_as, read
 
@@ -84,6 +85,7 @@ def read_upload(body: bytes, kind: str, reading: Reading, first: bool = False) -
         path = Path(folder, "table")
         path.write_bytes(body)
         try:
+            tables.check_sign(str(path), body)
             if XLSX in kind or body.startswith(b"PK\3\4"):
                 sheets = [*filled_sheets(io.BytesIO(body))]
                 for name in sheets[: -1 if first and not reading.sheet else 0]:

@@ -143,6 +143,7 @@ def test_a_wrong_table_gets_a_line_that_names_the_place(service):
         b"source,paraphrase,meaning\n1,2,3\n": "column meaning",
         b"source,paraphrase,source\n1,2,3\n": "column source: the header has 2",
         b"PK\3\4 and no workbook": "workbook",
+        b"\xd0\xcf\x11\xe0 by a name of CSV": "old Excel workbook",
         b"source,paraphrase\n" + b"1,2\n" * 301: "at most 300",
     }.items():
         assert named in ask_table(service, body).error()[2]

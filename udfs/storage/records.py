@@ -15,11 +15,11 @@ import codecs
 import csv
 import io
 import json
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
-from zipfile import BadZipFile
 
 csv.field_size_limit(2**31 - 1)
 
@@ -31,6 +31,12 @@ MARK = "\ufeff"
 
 UNDECODABLE = "\ufffd"
 """Stands before bytes that could not be decoded, which follow in the form <e6><88>."""
+
+MARKED = re.compile(f"{UNDECODABLE}<[0-9a-f]{{2}}>")
+"""Bytes that a reader could not decode; the character alone may stand in a file."""
+
+HIDDEN = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+"""Invisible characters that no name needs."""
 
 Record = tuple[int, Any, str]
 """Line number; the cells, a list or a dict by name, or None; the text of a malformed record."""
@@ -99,8 +105,8 @@ def likely_encoding(data: bytes) -> str | None:
         return "utf-16-be" if data.startswith(b"\0") else "utf-16-le"
     best, name = 0.0, None
     for encoding in ("utf-8", "gb18030", "big5"):
-        text = codecs.getincrementaldecoder(encoding)("replace").decode(data)
-        bad = text.count(UNDECODABLE)
+        text = codecs.getincrementaldecoder(encoding)("mark").decode(data)
+        bad = len(MARKED.findall(text))
         if encoding == "utf-8" and not bad:
             return encoding
         han = [character for character in text if "\u4e00" <= character <= "\u9fff"]
@@ -113,6 +119,11 @@ def likely_encoding(data: bytes) -> str | None:
 def is_wide(encoding: str) -> bool:
     """Tells whether a character takes two bytes or more, even a line end."""
     return codecs.lookup(encoding).name.partition("-")[2][:2] in ("16", "32")
+
+
+def visible(name: str) -> str:
+    """Returns the name of a column without invisible characters."""
+    return name if name.isascii() else HIDDEN.sub("", name)
 
 
 def plain_lines(lines: Iterable[str]) -> Iterator[Record]:
@@ -138,7 +149,7 @@ class Delimited:
         """Returns the names of the first record, as they are written; none if there is no
         record."""
         first: Record = next(self.records(0), (0, [], ""))
-        return [name.strip() for name in first[1]]
+        return [visible(name).strip() for name in first[1]]
 
     def records(self, width: int, named: int = 0) -> Iterator[Record]:
         """Yields the records that follow.
@@ -227,7 +238,7 @@ def json_records(lines: Iterable[str], texts: Iterable[str] = ()) -> Iterator[Re
     """
     texts = (*texts,)
     for number, line in enumerate(lines, 1):
-        text = line.strip().removeprefix(MARK)
+        text = line.strip().lstrip(MARK)
         if not text:
             continue
         try:
@@ -254,7 +265,7 @@ def _members(value: Any, texts: tuple[str, ...]) -> dict[str, str | None]:
             if isinstance(held, list) and name in texts:
                 raise ValueError(f"a list in {name}")
             held = None if held is None else _as_json(held)
-        members[whole(name)] = None if held is None else whole(held)
+        members[visible(whole(name))] = None if held is None else whole(held)
     if len(members) != len(value):
         raise ValueError("a name is repeated")
     return members
@@ -290,35 +301,62 @@ def _reading_workbook() -> Iterator[None]:
         yield
     except ImportError:
         raise ValueError("Excel needs the package openpyxl: pip install openpyxl") from None
-    except (BadZipFile, KeyError, IndexError, OSError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # openpyxl lets through whatever a wrong file makes it do
         raise ValueError(f"not an Excel workbook (.xlsx): {error}") from None
+
+
+UNSAVED = re.compile(
+    rb'<c (?=[^>]*\br="(\w+)")(?![^>]*\bt="str")[^>]*>'
+    rb"<f\b[^>]*(?:/>|>[^<]*</f>)(?:<v ?/>|<v></v>)?</c>"
+)
+"""A formula whose value is not in the file; one of type str has an empty text."""
+
+
+def _unsaved(sheet: Any) -> str:
+    """Returns the first cell of a sheet with a formula without a value, or an empty text."""
+    with sheet._get_source() as source:
+        found = UNSAVED.search(source.read())
+    return found[1].decode() if found else ""
 
 
 @_reading_workbook()
 def filled_sheets(file: BinaryIO) -> dict[str, Any]:
     """Returns the worksheets that have rows, by name. Raises ValueError if it is no workbook."""
-    from openpyxl import load_workbook
+    from openpyxl.reader.excel import ExcelReader
 
-    book = load_workbook(file, read_only=True, data_only=True)
-    for sheet in book.worksheets:
+    reader: Any = ExcelReader(file, read_only=True, data_only=True)
+    reader.read_chartsheet = lambda *_: None  # which fails for an empty one
+    reader.read()
+    sheets = reader.wb.worksheets
+    for sheet in sheets:
         sheet.reset_dimensions()  # which some programs write wrongly
-    return {sheet.title: sheet for sheet in book.worksheets if any(map(any, sheet.values))}
+    return {one.title: one for one in sheets if any(map(any, one.values)) or _unsaved(one)}
 
 
 def sheet_records(file: BinaryIO, name: str | None = None) -> Iterator[Record]:
     """Yields the rows of a workbook that are not empty; the first is the header.
 
     name: of the sheet to read. Raises ValueError if it is no workbook, if no sheet of that name has
-    rows, or if several have rows and none is named.
+    rows, if several have rows and none is named, or for a formula without a value.
     """
     sheets, width = filled_sheets(file), 0
     names = ", ".join(sheets)
     if sheets and (name or names) not in sheets:
         wanted = f"a sheet {name}" if name else "one sheet"
         raise ValueError(f"expected {wanted} with rows, found {names}: save one of them as CSV")
+    chosen = sheets.get(name or names)
     with _reading_workbook():
-        for number, row in enumerate(sheets[name or names].values if sheets else (), 1):
-            cells = ["" if cell is None else str(cell) for cell in row]
+        from openpyxl.utils.escape import unescape
+
+        cell = _unsaved(chosen) if chosen else ""
+    if cell:
+        fault = "has a formula without a value: open and save the workbook in Excel"
+        raise ValueError(f"sheet {name or names}, cell {cell} {fault}")
+    with _reading_workbook():
+        for number, row in enumerate(chosen.values if chosen else (), 1):
+            cells = ["" if cell is None else whole(unescape(str(cell))) for cell in row]
             if any(cells):
                 width = width or max(k for k, cell in enumerate(cells, 1) if cell)
                 beyond = any(cells[width:])

@@ -10,6 +10,7 @@ import bz2
 import gzip
 import io
 import lzma
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gaixie.udfs.storage import records, storage
-from gaixie.udfs.storage.records import MARK, UNDECODABLE, Delimited, Record
+from gaixie.udfs.storage.records import MARK, MARKED, Delimited, Record, visible
 
 KINDS = {
     "parquet": (".parquet",),
@@ -164,15 +165,32 @@ def opened(name: str, link: str = "") -> Iterator[io.BufferedReader]:
         raise TableError(said if said.startswith(f"{name}: ") else f"{name}: {said}") from None
 
 
+SIGNS = {rb"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls): save it as .xlsx or CSV"} | {
+    sign: f"compressed: unpack it, or add {ending} to its name"
+    for sign, ending in (
+        *((rb"\x1f\x8b\x08", ".gz"), (rb"BZh[1-9]1AY", ".bz2"), (rb"\xfd7zXZ\0", ".xz")),
+        *((rb"\x28\xb5\x2f\xfd", ".zst"), (rb"\x04\x22\x4d\x18", ".lz4")),
+    )
+}
+"""What a file is that is no table, by a pattern of its first bytes."""
+
+
+def check_sign(name: str, head: bytes) -> None:
+    """Raises TableError if a file's first bytes are those of another kind of file."""
+    for sign, what in SIGNS.items():
+        if re.match(sign, head):
+            raise TableError(f"{name}: {what}")
+
+
 class TextTable:
     """An open file of text: its header and its records."""
 
     def __init__(self, file: io.BufferedReader, name: str, form: Form, texts: Iterable[str] = ()):
         head = file.peek()
-        if head.startswith(b"\xd0\xcf\x11\xe0"):
-            raise TableError(f"{name}: an old Excel workbook (.xls): save it as .xlsx or CSV")
+        check_sign(name, head)
         if head.startswith(b"PK\3\4") and form.kind != "xlsx":
-            raise TableError(f"{name}: a ZIP archive or an Excel workbook, not {form.kind}")
+            fault = "an Excel workbook (name it .xlsx) or a ZIP archive (unpack it)"
+            raise TableError(f"{name}: {fault}, not {form.kind}")
         self.form, self._file, self._texts = _resolved(form, head), file, texts
         self._file_name = name
         self._head, self.names = head, [*(form.names or ())]
@@ -187,7 +205,7 @@ class TextTable:
             rows = records.sheet_records(self._file, form.sheet)
             if not self.names:
                 _, header, _ = next(rows, (0, [], ""))
-                self._name([name.strip() for name in header])
+                self._name([visible(name).strip() for name in header])
             yield from rows
             return
         if start and not form.names and form.kind in ("csv", "tsv"):
@@ -255,8 +273,8 @@ class TextTable:
 
     @staticmethod
     def _unmarked(lines: Iterable[str]) -> Iterator[str]:
-        for number, line in enumerate(lines):
-            yield line if number else line.removeprefix(MARK)
+        for line in lines:  # a mark also stands where files were joined
+            yield line.lstrip(MARK)
 
 
 def _resolved(form: Form, head: bytes) -> Form:
@@ -371,7 +389,7 @@ def scan(part: Part, form: Form, known: tuple[str, Sequence[str]] | None = None)
                     filled.update(place for place in table.unnamed if cells[place])
                 joined = "".join(filter(None, texts))
                 if not joined.isascii():
-                    bad = UNDECODABLE in joined
+                    bad = MARKED.search(joined) is not None
                     found.undecodable += bad
                     found.good += not bad
                 found.objects += cells is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,14 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gaixie.udfs.storage import storage, tables
-from gaixie.udfs.storage.records import UNDECODABLE
+from gaixie.udfs.storage.records import MARKED
 from gaixie.udfs.storage.tables import Form, TableError
 
 READ = tuple(ending for endings in tables.KINDS.values() for ending in endings)
 WRITTEN = (".tsv", ".jsonl", ".parquet")
-
-MARKED = re.compile(f"{UNDECODABLE}<[0-9a-f]{{2}}>")
-"""Bytes that a reader could not decode; the character alone may stand in a file."""
 
 Row = tuple[str | None, ...]
 

@@ -106,6 +106,12 @@ def run_command(
     before = {number: signal.signal(number, _stop) for number in replaced}
     code, line = 1, ""
     try:
+        with suppress(AttributeError):  # no standard output, or none of text
+            sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        try:
+            os.getcwd()
+        except FileNotFoundError:
+            raise UserError("the working folder is deleted: change to another one") from None
         done = work()
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -110,7 +110,7 @@ import sys
 from gaixie.udfs.command_line import run_command
 
 def main():
-    print("the summary " * 10_000)
+    print("the summary，" * 10_000)
     print("progress", file=sys.stderr)
 
 sys.exit(run_command("job", main))
@@ -130,6 +130,14 @@ sys.exit(run_command("job", main))
 def test_an_output_that_nobody_reads(redirected, code, said, tmp_path):
     (tmp_path / "job.py").write_text(SCRIPT)
     line = f"set -o pipefail; {sys.executable} {tmp_path}/job.py {redirected}"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    ascii_only = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, env=ascii_only)
     assert done.returncode == code
     assert done.stderr.removeprefix("progress\n") == said.removeprefix("progress\n")
+
+
+def test_a_working_folder_that_is_deleted(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    assert run_command("job", print) == 2
+    assert "the working folder is deleted" in capsys.readouterr().err

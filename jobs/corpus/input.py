@@ -21,7 +21,14 @@ def _known_origin(name: str) -> str:
 
 Origin = Annotated[str, AfterValidator(_known_origin)]
 
-Uri = Annotated[str, AfterValidator(lambda uri: re.sub("^s3://", "s3a://", uri))]
+
+def _given(uri: str) -> str:
+    if not uri:
+        raise ValueError("an empty path")
+    return re.sub("^s3://", "s3a://", uri)
+
+
+Uri = Annotated[str, AfterValidator(_given)]
 """A local path or any URI that Hadoop knows; s3:// means s3a://."""
 
 

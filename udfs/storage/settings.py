@@ -23,7 +23,7 @@ from gaixie.udfs.storage import storage
 class Strict(BaseModel):
     """Settings of which every key is known."""
 
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
 
 
 class Options(Strict):

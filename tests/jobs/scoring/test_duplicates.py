@@ -17,7 +17,9 @@ def rows(count: int, pairs: int) -> pd.DataFrame:
         {
             "pair_id": [f"pair {number}" for number in random.integers(0, pairs, count)],
             "row_key": random.permutation(count),
-            "origin": "human",
+            "source": random.choice(["甲", " 甲"], count),
+            "paraphrase": "乙",
+            "origin": random.choice(["human", "llm"], count),
             "spscore": 0.5,
             "meaning": 0.5,
             "note": random.choice(["a", "b", None], count),
@@ -40,7 +42,9 @@ def test_the_same_rows_of_few_and_of_many(spark):
     kept = given[~given["row_key"].isin(few)]
     assert sorted(kept["pair_id"]) == sorted(set(given["pair_id"]))
     # Of rows that differ only in row_key, the lowest stays; else the layout decides nothing.
-    alike = given.astype({"tags": str}).groupby(["pair_id", "note", "tags"], dropna=False)
+    alike = given.astype({"tags": str}).groupby(
+        ["pair_id", "source", "origin", "note", "tags"], dropna=False
+    )
     assert set(kept["row_key"]) <= set(alike["row_key"].min())
     other = given.assign(row_key=given["row_key"].to_numpy()[::-1])
     again = find_duplicates(spark.createDataFrame(other), len(other), EXTRA).toPandas()

@@ -19,7 +19,7 @@ from gaixie.jobs.corpus.markers import STARTED, WORK
 from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.storage import storage, tables
 from gaixie.udfs.storage.manifest import MANIFEST
-from gaixie.udfs.storage.records import UNDECODABLE
+from gaixie.udfs.storage.records import MARKED
 from gaixie.udfs.storage.storage import File
 from gaixie.udfs.storage.tables import KINDS, Form, TableError, kind_of
 
@@ -90,7 +90,7 @@ def find_files(path: str) -> tuple[list[File], list[str]]:
         raise UserError(said if named else f"{path}: {error.strerror or said}") from error
     if not data and not others and not os.path.isdir(local_path(path) or ""):
         raise UserError(f"{path}: no such file or folder")
-    return sorted(data.values(), key=lambda file: file.uri), sorted(others)
+    return sorted(data.values(), key=lambda file: file.uri), sorted(others - data.keys())
 
 
 def _roots(path: str) -> list[str]:
@@ -99,8 +99,8 @@ def _roots(path: str) -> list[str]:
     if local is not None:
         if os.path.lexists(local) or not re.search(PATTERN, local):
             return [os.path.abspath(local)] if os.path.lexists(local) else []
-        found = [name for pattern in _without_braces(local) for name in sorted(glob.glob(pattern))]
-        return [os.path.abspath(name) for name in found]
+        found = (glob.glob(pattern, recursive=True) for pattern in _without_braces(local))
+        return [os.path.abspath(name) for names in found for name in sorted(names)]
     if not re.search(PATTERN, path) or storage.exists(path):
         return [path]
     scheme = path.partition("://")[0]
@@ -171,16 +171,21 @@ def _refuse(error: OSError) -> None:
 
 
 def _file(path: str) -> File:
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        raise UserError(f"{os.fsencode(path)!r}: the name is not UTF-8: rename it") from None
     status = os.stat(path)
     return File(_uri(path), status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
 
 
 def _uri(path: str) -> str:
-    return f"file:{os.path.abspath(path)}"
+    return f"file:{_in_utf8(os.path.abspath(path))}"
+
+
+def _in_utf8(path: str) -> str:
+    """Returns a path. Raises UserError if it is not UTF-8, in which tables hold it."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise UserError(f"{os.fsencode(path)!r}: the name is not UTF-8: rename it") from None
+    return path
 
 
 def choose_files(settings: Input, files: list[File]) -> tuple[str, list[File]]:
@@ -228,14 +233,28 @@ def check_apart(output: str, inputs: Iterable[str]) -> None:
     OUTPUT/runs and OUTPUT/releases, so an input may lie elsewhere below OUTPUT, or be a run's
     scored pairs.
     """
+    _in_utf8(storage.spark_uri(output))
     root = _resolved(output)
-    for path in inputs:
-        if _lies_in(root, path):
+    for path in [one for given in inputs for one in (given, *_links(given))]:
+        written = [root, f"{root}/runs/_.parquet"][: 1 + ("**" in path)]
+        if any(_lies_in(one, path) for one in written):
             fault = "the next run would read what this one writes; choose an output outside it"
             raise UserError(f"output {output} lies in the input {path}: {fault}")
         for name in ("runs", "releases"):
             if _lies_in(f"{root}/{name}", path):
                 raise UserError(f"input {path} holds {output}/{name}, where jobs write")
+
+
+def _links(path: str) -> list[str]:
+    """Returns the links below a local path that lead to other folders, which are read too."""
+    found = []
+    for root in _roots(path) if local_path(path) else ():
+        top = os.path.realpath(root)
+        for folder, names, _ in os.walk(root):
+            links = filter(os.path.islink, (os.path.join(folder, name) for name in names))
+            data = (link for link in links if is_data(link.removeprefix(root)))
+            found += [link for link in data if not _lies_in(top, link)]
+    return found
 
 
 def _resolved(path: str) -> str:
@@ -338,10 +357,12 @@ def recognised(settings: Input, names: list[str], path: str) -> Input:
             there = ", ".join(names) or "none"
             if any(name.isdecimal() or len(name) > LONGEST_NAME for name in names):
                 options = dict.fromkeys(options, NO_HEADER)
-            hint = f"; {GIVE_ENCODING} gb18030" if UNDECODABLE in there else options.get(wanted, "")
+            hint = f"; {GIVE_ENCODING} gb18030" if MARKED.search(there) else options.get(wanted, "")
             if there.startswith("锘"):  # UTF-8's mark, read as GB18030
                 hint = f"; it is UTF-8, not {settings.csv.encoding}: leave out csv.encoding"
-            there = there if there.isprintable() else "what looks like UTF-16, or a binary file"
+            if not there.isprintable():
+                is_text = "\0" not in there and not MARKED.search(there)
+                there = repr(there)[1:-1] if is_text else "what looks like UTF-16, or a binary file"
             raise UserError(f"{path}: no column '{wanted}', it has: {there}{hint}")
     lower = [name.lower() for name in names]
     if settings.license and LICENSE in lower:

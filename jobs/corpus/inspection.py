@@ -50,7 +50,7 @@ def inspect_inputs(
     one of the job's, an unknown origin, or extra columns that clash.
     """
     inspected = []
-    types: dict[str, tuple[str, DataType]] = {}
+    types: dict[str, tuple[str, str, DataType]] = {}
     for found in inputs:
         if wanted:
             new = [file for file in found.files if wanted(found.settings, file)]
@@ -58,7 +58,11 @@ def inspect_inputs(
             found = replace(found, files=new)
         inspected.append(source := _inspect(spark, found))
         for extra in source.extra_columns:
-            path, known = types.setdefault(extra.name, (found.settings.path, extra.dataType))
+            first = (extra.name, found.settings.path, extra.dataType)
+            name, path, known = types.setdefault(extra.name.lower(), first)
+            if name != extra.name:
+                fault = f"column '{extra.name}', but '{name}' in {path}: rename one"
+                raise UserError(f"{found.settings.path}: {fault}")
             if known != extra.dataType:
                 both = f"{extra.dataType.simpleString()}, but {known.simpleString()} in {path}"
                 raise UserError(f"{found.settings.path}: column '{extra.name}' is {both}")
@@ -121,8 +125,12 @@ def _check_types(source: InputFiles, path: str) -> None:
         return
     if settings.origin and "origin" in source.folder_names:
         say(f"{path}: --origin {settings.origin} instead of the origins that its folders name")
+    lower = [name.lower() for name in types]
     for name, renamed in source.extra_names.items():
-        if renamed.lower() in RESERVED or (renamed != name and renamed in types):
+        if renamed != name and renamed in lower:
+            fault = f"is carried as '{renamed}', and another column has this name: rename one"
+            raise UserError(f"{path}: column '{name}' {fault}")
+        if renamed.lower() in RESERVED:
             if name == "origin" and settings.origin:
                 fault += ", or read the origins from it: --origin-column origin instead of --origin"
             raise UserError(f"{path}: column '{name}' {fault}")

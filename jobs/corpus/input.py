@@ -21,14 +21,7 @@ def _known_origin(name: str) -> str:
 
 Origin = Annotated[str, AfterValidator(_known_origin)]
 
-
-def _given(uri: str) -> str:
-    if not uri:
-        raise ValueError("an empty path")
-    return re.sub("^s3://", "s3a://", uri)
-
-
-Uri = Annotated[str, AfterValidator(_given)]
+Uri = Annotated[str, AfterValidator(lambda uri: re.sub("^s3://", "s3a://", uri))]
 """A local path or any URI that Hadoop knows; s3:// means s3a://."""
 
 

@@ -35,9 +35,6 @@ UNDECODABLE = "\ufffd"
 MARKED = re.compile(f"{UNDECODABLE}<[0-9a-f]{{2}}>")
 """Bytes that a reader could not decode; the character alone may stand in a file."""
 
-HIDDEN = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
-"""Invisible characters that no name needs."""
-
 Record = tuple[int, Any, str]
 """Line number; the cells, a list or a dict by name, or None; the text of a malformed record."""
 
@@ -123,7 +120,8 @@ def is_wide(encoding: str) -> bool:
 
 def visible(name: str) -> str:
     """Returns the name of a column without invisible characters."""
-    return name if name.isascii() else HIDDEN.sub("", name)
+    hidden = "[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
+    return name if name.isascii() else re.sub(hidden, "", name)
 
 
 def plain_lines(lines: Iterable[str]) -> Iterator[Record]:
@@ -146,7 +144,7 @@ class Delimited:
         """Whether a line has ended inside quotes."""
 
     def header(self) -> list[str]:
-        """Returns the names of the first record, as they are written; none if there is no
+        """Returns the names of the first record, without invisible characters; none if there is no
         record."""
         first: Record = next(self.records(0), (0, [], ""))
         return [visible(name).strip() for name in first[1]]
@@ -301,7 +299,7 @@ def _reading_workbook() -> Iterator[None]:
         yield
     except ImportError:
         raise ValueError("Excel needs the package openpyxl: pip install openpyxl") from None
-    except MemoryError:
+    except (ValueError, MemoryError):
         raise
     except Exception as error:  # openpyxl lets through whatever a wrong file makes it do
         raise ValueError(f"not an Excel workbook (.xlsx): {error}") from None
@@ -350,11 +348,9 @@ def sheet_records(file: BinaryIO, name: str | None = None) -> Iterator[Record]:
     with _reading_workbook():
         from openpyxl.utils.escape import unescape
 
-        cell = _unsaved(chosen) if chosen else ""
-    if cell:
-        fault = "has a formula without a value: open and save the workbook in Excel"
-        raise ValueError(f"sheet {name or names}, cell {cell} {fault}")
-    with _reading_workbook():
+        if chosen and (place := _unsaved(chosen)):
+            fault = "has a formula without a value: open and save the workbook in Excel"
+            raise ValueError(f"sheet {name or names}, cell {place} {fault}")
         for number, row in enumerate(chosen.values if chosen else (), 1):
             cells = ["" if cell is None else whole(unescape(str(cell))) for cell in row]
             if any(cells):

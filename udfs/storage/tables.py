@@ -10,7 +10,6 @@ import bz2
 import gzip
 import io
 import lzma
-import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -52,6 +51,9 @@ COMPRESSED: dict[str, Callable[[Any], Any]] = {
     ".lz4": lambda file: pa.CompressedInputStream(pa.PythonFile(file), "lz4"),
 }
 """What opens a compressed file, by the ending of its name."""
+
+SIGNS = (b"\x1f\x8b\x08", b"BZh91AY&SY", b"\xfd7zXZ\0", b"(\xb5/\xfd", b'\x04"M\x18')
+"""The first bytes of each of these."""
 
 MALFORMED_LINE = "malformed_line"
 """Column that holds a record that could not be split into columns."""
@@ -165,21 +167,13 @@ def opened(name: str, link: str = "") -> Iterator[io.BufferedReader]:
         raise TableError(said if said.startswith(f"{name}: ") else f"{name}: {said}") from None
 
 
-SIGNS = {rb"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls): save it as .xlsx or CSV"} | {
-    sign: f"compressed: unpack it, or add {ending} to its name"
-    for sign, ending in (
-        *((rb"\x1f\x8b\x08", ".gz"), (rb"BZh[1-9]1AY", ".bz2"), (rb"\xfd7zXZ\0", ".xz")),
-        *((rb"\x28\xb5\x2f\xfd", ".zst"), (rb"\x04\x22\x4d\x18", ".lz4")),
-    )
-}
-"""What a file is that is no table, by a pattern of its first bytes."""
-
-
 def check_sign(name: str, head: bytes) -> None:
-    """Raises TableError if a file's first bytes are those of another kind of file."""
-    for sign, what in SIGNS.items():
-        if re.match(sign, head):
-            raise TableError(f"{name}: {what}")
+    """Raises TableError if a file's first bytes say that it is compressed, or an old workbook."""
+    for ending, sign in zip(COMPRESSED, SIGNS, strict=True):
+        if head.startswith(sign):
+            raise TableError(f"{name}: compressed: unpack it, or add {ending} to its name")
+    if head.startswith(b"\xd0\xcf\x11\xe0"):
+        raise TableError(f"{name}: an old Excel workbook (.xls): save it as .xlsx or CSV")
 
 
 class TextTable:
@@ -189,8 +183,7 @@ class TextTable:
         head = file.peek()
         check_sign(name, head)
         if head.startswith(b"PK\3\4") and form.kind != "xlsx":
-            fault = "an Excel workbook (name it .xlsx) or a ZIP archive (unpack it)"
-            raise TableError(f"{name}: {fault}, not {form.kind}")
+            raise TableError(f"{name}: an Excel workbook to name .xlsx, or a ZIP archive to unpack")
         self.form, self._file, self._texts = _resolved(form, head), file, texts
         self._file_name = name
         self._head, self.names = head, [*(form.names or ())]

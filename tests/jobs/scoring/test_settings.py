@@ -48,15 +48,9 @@ def test_cuts_of_one_origin_leave_the_others(tmp_path):
 
 
 def test_cuts_that_are_none():
-    for points in ("[0.3, 0.2, 0.4]", "[0.1, 0.2, 1.1]", "[0.1, 0.2]", "[0.1, .nan, 0.6]"):
+    for points in ("[0.3, 0.2, 0.4]", "[0.1, 0.2, 1.1]", "[0.1, 0.2]"):
         with pytest.raises(UserError, match=r"cuts\.llm"):
             load_settings(str(CONF / "score.yaml"), {}, [f"cuts.llm.quantiles={points}"])
-
-
-@pytest.mark.parametrize("fault", ["target_file_mb=.inf", "output=''", "cuts_of=''"])
-def test_what_is_no_number_or_no_path(fault):
-    with pytest.raises(UserError, match=fault.partition("=")[0]):
-        load_settings(str(CONF / "score.yaml"), {}, [fault])
 
 
 def test_settings_in_the_store(admin):

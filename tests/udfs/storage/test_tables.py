@@ -1,8 +1,6 @@
 """Tables must be read alike wherever they are, and whatever a file holds must be in a row."""
 
-import bz2
 import csv
-import gzip
 import io
 import json
 import lzma
@@ -113,7 +111,8 @@ def test_a_quote_is_open_at_the_end_of_a_part(tmp_path):
 def test_columns_without_a_name_and_other_delimiters(tmp_path):
     path = tmp_path / "a.csv"
     for delimiter in ",;\t":
-        text = "source,paraphrase,,\n甲,乙,,\n丙,丁\n戊,己,,x\n".replace(",", delimiter)
+        text = '\ufeff\ufeff"source\u200b",paraphrase,,\n甲,乙,,\n\ufeff"丙",丁\n戊,己,,x\n'
+        text = text.replace(",", delimiter)
         path.write_text(text, "utf-8")
         assert scan(Part(str(path)), Form("csv")).names == [*NAMES, "_c3"]
         assert [*read_columns(str(path), NAMES)] == [("甲", "乙"), ("丙", "丁"), ("戊", "己")]
@@ -128,7 +127,7 @@ JSON = {
     LINE: [OBJECT],
     LINE + LINE: [OBJECT, OBJECT],
     f"{LINE} {LINE} ": [OBJECT, OBJECT],
-    "\ufeff" + LINE: [OBJECT],
+    "\ufeff\ufeff" + LINE.replace("source", "\ufeffsource\u200b"): [OBJECT],
     '{"a": NaN, "b": -Infinity}': [{"a": "NaN", "b": "-Infinity"}],
     '{"id": 12345678901234567890123}': [{"id": "12345678901234567890123"}],
     '{"a": "\\ud83d", "b": "\\ud83d\\ude00"}': [{"a": "\ufffd", "b": "😀"}],
@@ -213,37 +212,15 @@ def test_a_compressed_file_and_half_of_one(tmp_path, ending):
     for broken in (path.read_bytes()[: path.stat().st_size // 2], path.read_bytes() + b"plain\n"):
         path.write_bytes(broken)
         assert scan(Part(str(path)), Form("tsv")).fault.startswith(f"{path}: ")
-
-
-def test_another_kind_of_file_is_told(tmp_path):
-    kinds = {"gz": gzip.compress(b"x"), "bz2": bz2.compress(b"x"), "xz": lzma.compress(b"x")}
-    for codec, ending in (("zstd", "zst"), ("lz4", "lz4")):
-        kinds[ending] = pa.compress(b"x", codec).to_pybytes()
-    for ending, content in kinds.items():
-        (tmp_path / "a.jsonl").write_bytes(content)
-        with pytest.raises(TableError, match=rf"unpack it, or add \.{ending} to its name"):
-            rows_of(tmp_path / "a.jsonl")
-
-
-NAMED = '\ufeff{"\ufeffsource": "甲", "paraphrase\u200b": "乙"}'
-HIDDEN = {
-    "a.csv": '\ufeff\ufeff"source\u200b",paraphrase\u200e\n甲,乙\n\ufeff"甲",乙\n',
-    "a.jsonl": f"\ufeff{NAMED}\n\ufeff{NAMED}\n",
-}
-"""Invisible characters in names, and the marks of files that were joined."""
-
-
-@pytest.mark.parametrize("name", HIDDEN)
-def test_names_with_invisible_characters(tmp_path, name):
-    (tmp_path / name).write_text(HIDDEN[name], "utf-8")
-    assert [*read_columns(str(tmp_path / name), NAMES)] == [("甲", "乙")] * 2
+    path = path.rename(tmp_path / "a.tsv")
+    assert f"unpack it, or add .{ending} to" in scan(Part(str(path)), Form("tsv")).fault
 
 
 def test_workbooks(tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     book.create_chartsheet("chart")
-    for row in (["原句\u200b", "改写", None], ["甲_x000D_\n", 5, None], [None], ["丙", None, None]):
+    for row in (["原句\u200b", "改写", None], ["甲_x000D_", 5, None], [None], ["丙", None, None]):
         book.active.append(row)
     path = tmp_path / "a.xlsx"
     book.save(path)
@@ -253,13 +230,11 @@ def test_workbooks(tmp_path):
             written.writestr(name, read.read(name).replace(b'ref="A1:B4"', b'ref="A1:B2"'))
     assert wrong.read_bytes() != path.read_bytes()
     for one in (path, wrong):
-        assert [*read_columns(str(one), ["原句", "改写"])] == [("甲\r\n", "5"), ("丙", None)]
+        assert [*read_columns(str(one), ["原句", "改写"])] == [("甲\r", "5"), ("丙", None)]
     book["Sheet"]["B2"] = "=B1"
     book.save(path)
     with pytest.raises(TableError, match=r"a\.xlsx: sheet Sheet, cell B2 has a formula without"):
         rows_of(path)
-    book.remove(book["Sheet"])
-    book.create_sheet("Sheet").append(["x"])
     book.create_sheet("more").append(["x"])
     book.save(path)
     with pytest.raises(TableError, match=r"a\.xlsx: expected one sheet .*, found Sheet, more"):

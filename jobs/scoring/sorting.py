@@ -60,15 +60,15 @@ def find_duplicates(pairs: DataFrame, count: int, extra: Iterable[StructField]) 
 
     pairs: columns pair_id, source, paraphrase, DUPLICATE_COLUMNS and extra. count: their number, or
     more. Of the rows of a pair, one stays: that whose extra columns hash lowest, and among equals
-    that whose texts and origin do, whatever order they were read in.
+    that whose texts do, whatever order they were read in.
 
     If there are more than FEW rows, a narrow pass first finds the hashes of pair_id that occur
     twice, 8 bytes a row. Only rows with one of these hashes are then compared: true duplicates, and
     the rare rows whose 64-bit hashes agree by chance. If the hashes are too many to send to every
     executor, the rows are shuffled by hash.
     """
-    own = F.xxhash64("source", "paraphrase", "origin").alias("own")
-    alike = pairs.select("pair_id", *DUPLICATE_COLUMNS, _tie(extra).alias("tie"), own)
+    texts = F.xxhash64("source", "paraphrase").alias("texts")
+    alike = pairs.select("pair_id", *DUPLICATE_COLUMNS, _tie(extra).alias("tie"), texts)
     key = "pair_id"
     if count > FEW:
         hashed = F.xxhash64("pair_id").alias("hash")
@@ -78,7 +78,7 @@ def find_duplicates(pairs: DataFrame, count: int, extra: Iterable[StructField]) 
         hashes = F.broadcast(hashes) if twice <= MAX_BROADCAST else hashes
         alike = alike.withColumn("hash", hashed).join(hashes, "hash", "left_semi")
         key = "hash, pair_id"
-    rank = F.expr(f"row_number() OVER (PARTITION BY {key} ORDER BY tie, own, row_key)")
+    rank = F.expr(f"row_number() OVER (PARTITION BY {key} ORDER BY tie, texts, row_key)")
     return alike.withColumn("rank", rank).where("rank > 1").select(*DUPLICATE_COLUMNS).persist()
 
 

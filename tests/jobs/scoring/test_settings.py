@@ -48,9 +48,11 @@ def test_cuts_of_one_origin_leave_the_others(tmp_path):
 
 
 def test_cuts_that_are_none():
-    for points in ("[0.3, 0.2, 0.4]", "[0.1, 0.2, 1.1]", "[0.1, 0.2]"):
+    for points in ("[0.3, 0.2, 0.4]", "[0.1, 0.2, 1.1]", "[0.1, 0.2]", "[0.1, .nan, 0.6]"):
         with pytest.raises(UserError, match=r"cuts\.llm"):
             load_settings(str(CONF / "score.yaml"), {}, [f"cuts.llm.quantiles={points}"])
+    with pytest.raises(UserError, match="target_file_mb"):
+        load_settings(str(CONF / "score.yaml"), {"target_file_mb": "inf"}, [])
 
 
 def test_settings_in_the_store(admin):

@@ -7,7 +7,7 @@ import glob
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -176,16 +176,12 @@ def _file(path: str) -> File:
 
 
 def _uri(path: str) -> str:
-    return f"file:{_in_utf8(os.path.abspath(path))}"
-
-
-def _in_utf8(path: str) -> str:
-    """Returns a path. Raises UserError if it is not UTF-8, in which tables hold it."""
+    uri = f"file:{os.path.abspath(path)}"
     try:
-        path.encode()
+        uri.encode()
     except UnicodeEncodeError:
         raise UserError(f"{os.fsencode(path)!r}: the name is not UTF-8: rename it") from None
-    return path
+    return uri
 
 
 def choose_files(settings: Input, files: list[File]) -> tuple[str, list[File]]:
@@ -226,18 +222,19 @@ def folder_columns(uri: str, path: str) -> dict[str, str | None]:
     }
 
 
-def check_apart(output: str, inputs: Iterable[str]) -> None:
+def check_apart(output: str, inputs: Sequence[str]) -> None:
     """Raises UserError if OUTPUT lies in an input, or an input in what is written below OUTPUT.
 
     An input may be a pattern, which also reads everything below its matches. The job writes only to
     OUTPUT/runs and OUTPUT/releases, so an input may lie elsewhere below OUTPUT, or be a run's
     scored pairs.
     """
-    _in_utf8(storage.spark_uri(output))
+    if "" in (output, *inputs):
+        raise UserError("an empty path is given, such as an unset variable")
+    _uri(local_path(output) or "")  # refuses a name that is not UTF-8
     root = _resolved(output)
     for path in [one for given in inputs for one in (given, *_links(given))]:
-        written = [root, f"{root}/runs/_.parquet"][: 1 + ("**" in path)]
-        if any(_lies_in(one, path) for one in written):
+        if _lies_in(root, path) or ("**" in path and _lies_in(f"{root}/_.parquet", path)):
             fault = "the next run would read what this one writes; choose an output outside it"
             raise UserError(f"output {output} lies in the input {path}: {fault}")
         for name in ("runs", "releases"):
@@ -246,14 +243,12 @@ def check_apart(output: str, inputs: Iterable[str]) -> None:
 
 
 def _links(path: str) -> list[str]:
-    """Returns the links below a local path that lead to other folders, which are read too."""
+    """Returns the links below a local path to folders elsewhere, which are read too."""
     found = []
-    for root in _roots(path) if local_path(path) else ():
-        top = os.path.realpath(root)
-        for folder, names, _ in os.walk(root):
+    for top in map(os.path.realpath, _roots(path) if local_path(path) else ()):
+        for folder, names, _ in os.walk(top):
             links = filter(os.path.islink, (os.path.join(folder, name) for name in names))
-            data = (link for link in links if is_data(link.removeprefix(root)))
-            found += [link for link in data if not _lies_in(top, link)]
+            found += [one for one in links if is_data(one[len(top) :]) and not _lies_in(top, one)]
     return found
 
 

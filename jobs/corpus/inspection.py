@@ -125,12 +125,8 @@ def _check_types(source: InputFiles, path: str) -> None:
         return
     if settings.origin and "origin" in source.folder_names:
         say(f"{path}: --origin {settings.origin} instead of the origins that its folders name")
-    lower = [name.lower() for name in types]
     for name, renamed in source.extra_names.items():
-        if renamed != name and renamed in lower:
-            fault = f"is carried as '{renamed}', and another column has this name: rename one"
-            raise UserError(f"{path}: column '{name}' {fault}")
-        if renamed.lower() in RESERVED:
+        if renamed.lower() in RESERVED or (renamed != name and renamed in map(str.lower, types)):
             if name == "origin" and settings.origin:
                 fault += ", or read the origins from it: --origin-column origin instead of --origin"
             raise UserError(f"{path}: column '{name}' {fault}")

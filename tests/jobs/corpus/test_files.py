@@ -53,16 +53,23 @@ def test_links(tmp_path):
         with pytest.raises(UserError, match=rf"in/b\.csv: a link to {target}"):
             find_files(str(folder))
         (folder / "b.csv").unlink()
+    check_apart(f"{tmp_path}/out", [str(folder)])  # up is not read
+    with pytest.raises(UserError, match=r"lies in the input .*/in/[yz]: "):
+        check_apart(f"{tmp_path}/real", [str(folder)])
+    (folder / "l\udcff").symlink_to(".")
+    for call in (find_files, lambda path: check_apart(path, [])):
+        with pytest.raises(UserError, match=r"l\\xff.*': the name is not UTF-8"):
+            call(f"{folder}/l\udcff")
 
 
 NAMES = ("a[1]", "[a", "a]", "{a,b}", "{a", "a}", "a%20b", "a%", "a b", "a*", "a?")
 
 
 def test_a_name_is_a_pattern_only_where_no_such_file_exists(tmp_path):
-    make(tmp_path, *(f"{name}.csv" for name in NAMES), "b.csv", "c.csv")
+    make(tmp_path, *(f"{name}.csv" for name in NAMES), "b.csv", "c.csv", "y/z/d.tsv")
     for name in NAMES:
         assert find(tmp_path, f"{name}.csv")[0] == [f"{name}.csv"]
-    assert find(tmp_path, "{[bc],nowhere}.csv")[0] == ["b.csv", "c.csv"]
+    assert find(tmp_path, "{[bc].csv,nowhere,**/d.tsv}")[0] == ["b.csv", "c.csv", "y/z/d.tsv"]
     with pytest.raises(UserError, match="no such file or folder"):
         find_files(str(tmp_path / "*.parquet"))
 
@@ -119,6 +126,8 @@ APART = [
     ("a/b/out", "a/{b,c}", LIES),
     ("s3a://bucket/in/out", "s3a://bucket/", LIES),
     ("file:///tmp/in/out", "/tmp/in", LIES),
+    ("in/out", "in/**/*.parquet", LIES),
+    ("in/out", "", "an empty path"),
     ("a/b/out", "a/?/out/runs", "where jobs write"),
     ("s3a://b/o", "s3a://b/o/runs", "where jobs write"),
     ("out", "out/runs/a/scored", None),

@@ -44,6 +44,7 @@ OBJECT = json.dumps({"source": A, "paraphrase": B, "meta.id": 7})
 CSV = f"source,paraphrase\n{A},{B}\n"
 READ = {
     "two objects on a line": ({"a.jsonl": OBJECT + OBJECT}, 2, {"meta.id": "7"}),
+    "a half": ({"a.jsonl": OBJECT.replace(": 7", r': "\ud83d"')}, 1, {"meta.id": "\ufffd"}),
     "a backtick": ({"a.csv": f"source,paraphrase,`x`\n{A},{B},1\n"}, 1, {"`x`": "1"}),
     "a colon in the name": ({"x 10:00.csv": CSV}, 1, {}),
     "usual names": ({"a.csv": f"原句;改写\n{A};{B}\n"}, 1, {}),
@@ -137,6 +138,8 @@ REFUSED = [
     ("b.csv", f"source,paraphrase,kind\n{A},{B},llm\n{A},{B},gpt\n", KIND, "line 3"),
     ("b.csv", b"PK\3\4\0\x1b[31m\0" * 20, LLM, ""),
     ("b.csv", f"source,paraphrase\n{A},{B}\n".encode("gb18030"), LLM, "--encoding gb18030"),
+    ("b.csv", f"source,paraphrase,pair_id,Input_Pair_Id\n{A},{B},1,2\n", LLM, "pair_id"),
+    ("b.csv", f"so\x1burce,paraphrase\n{A},{B}\n", LLM, r"so\x1burce"),
     ("b.csv", "source,paraphrase\n", LLM, ""),
     ("b.csv", f"原句,改写\n{A},{B}\n", LLM | {"source_column": "改写"}, "both source and para"),
     ("b.csv", f"source,paraphrase\n{A},{B},{B}\n{A}\n", LLM, "all 2 rows are malformed"),
@@ -166,6 +169,10 @@ def test_files_that_differ(spark, tmp_path):
         path = put(tmp_path / "b.parquet", second)
         with pytest.raises(UserError, match=str(path)):
             inspected(spark, tmp_path)
+    paths = [put(tmp_path / f"{n}.jsonl", OBJECT.replace("meta.id", n)) for n in ("note", "Note")]
+    found = [find_input(Input(path=str(path), origin="llm")) for path in paths]
+    with pytest.raises(UserError, match=r"column 'Note', but 'note' in .*/note\.jsonl: rename one"):
+        inspection.inspect_inputs(spark, found)
 
 
 @pytest.mark.parametrize("checksum", [False, True])

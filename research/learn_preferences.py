@@ -1,0 +1,212 @@
+"""Teaches a paraphraser which of its drafts readers prefer, and goes on with written pairs.
+
+  python research/learn_preferences.py BASE udfs/models/writer-zh drafts.jsonl \\
+      --pairs out/paraphraser/data/written/pairs.parquet --output out/preferred
+
+BASE is a folder of training/bases.py, the next an adapter of it (PEFT) with its tokenizer. Drafts
+are rated as for research/fit_quality.py, and have the code that they were asked for with.
+
+Of two drafts of one source and code, one is preferred if its overall judgement is higher and its
+meaning and fluency together are better by two points, or by one if it alone is acceptable. A step
+learns from six preferences and six pairs:
+
+    − log σ(β (Δ(better) − Δ(worse))) − 0.1 log p(better) / tokens − log p(pair) / tokens
+
+where Δ is the log probability of a draft, minus the one when it was drawn. The output is an adapter
+for training/make_writer.py, saved every ten minutes; the same command resumes. For CPUs: the
+weights of the base have eight bits. Exit codes: 0 done, 2 something to fix.
+
+Source: Rafailov et al. 2023, Direct Preference Optimization, equation 7; the likelihood of the
+better one beside it as in Pang et al. 2024, Iterative Reasoning Preference Optimization.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from itertools import permutations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+import torch
+from torch.nn.functional import cross_entropy, logsigmoid
+
+from gaixie.research.ratings.rated import GOOD
+from gaixie.udfs.command_line import make_parser, positive, run_command, say
+from gaixie.udfs.paraphrase.prompt import END, degree, prompt
+
+BETA, NLL, RATE, WARM_UP = 0.1, 0.1, 4e-5, 20
+MICRO, PARTS = 2, 3
+"""Preferences, and pairs, at once; and how often that makes a step."""
+MOST = 5
+"""Preferences of a source and code."""
+SAVE_SECONDS = 600
+STATE = "state.pt"
+
+
+class Text(NamedTuple):
+    """What is asked for, and what is written."""
+
+    source: str
+    code: str
+    paraphrase: str
+    likelihood: float = 0.0
+    """Mean log probability of its tokens when it was drawn."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the script and returns its exit code."""
+    parser = make_parser("learn_preferences.py", __doc__)
+    parser.add_argument("base", type=Path, metavar="BASE")
+    parser.add_argument("adapter", type=Path, metavar="ADAPTER")
+    parser.add_argument("drafts", nargs="+", type=Path, metavar="DRAFTS", help="rated drafts")
+    parser.add_argument("--pairs", required=True, type=Path, help="source, paraphrase, code")
+    parser.add_argument("--steps", type=positive, default=150)
+    parser.add_argument("--output", required=True, type=Path, metavar="FOLDER")
+    return run_command("learn_preferences", lambda: learn(parser.parse_args(argv)))
+
+
+def learn(args: argparse.Namespace) -> None:
+    """Runs the command."""
+    rated = pd.concat([pd.read_json(path, lines=True) for path in args.drafts], ignore_index=True)
+    preferred, pairs = preferences(rated), written(pd.read_parquet(args.pairs))
+    say(f"{len(preferred):,} preferences, {len(pairs):,} pairs")
+    learner = Learner(args.base, args.adapter)
+    step, saved = learner.resume(args.output), time.monotonic()
+    while step < args.steps:
+        losses = [
+            learner.backward(_turn(preferred, part), _turn(pairs, part))
+            for part in range(step * PARTS, (step + 1) * PARTS)
+        ]
+        step = learner.update(step)
+        if step % 10 == 0 or step == args.steps:
+            say(f"step {step:,} of {args.steps:,}: loss {sum(losses) / PARTS:.3f}")
+        if step == args.steps or time.monotonic() - saved > SAVE_SECONDS:
+            learner.save(args.output, step)
+            saved = time.monotonic()
+    print(args.output)
+
+
+def preferences(rated: pd.DataFrame) -> list[tuple[Text, Text]]:
+    """Returns (better, worse) drafts, shuffled."""
+    rated = rated.assign(code=rated["code"].astype(str))
+    quality = rated["meaning"].clip(upper=4.5) + rated["fluency"].clip(upper=4.5)
+    good = (rated["meaning"] >= GOOD) & (rated["fluency"] >= GOOD)
+    known = rated.assign(
+        quality=quality, good=good, least=rated[["meaning", "fluency"]].min(axis=1)
+    )
+    drawn, found = random.Random(0), []
+    for _, own in known.groupby(["source", "code"]):
+        some = []
+        for a, b in permutations(own.itertuples(), 2):
+            more = a.quality - b.quality
+            clearly = more >= 2 and a.overall > b.overall and a.least >= 3
+            if clearly or (a.good and not b.good and more >= 1 and a.overall > b.overall):
+                some.append([Text(x.source, x.code, x.paraphrase, x.likelihood) for x in (a, b)])
+        drawn.shuffle(some)
+        found += [(better, worse) for better, worse in some[:MOST]]
+    drawn.shuffle(found)
+    return found
+
+
+def written(pairs: pd.DataFrame) -> list[Text]:
+    """Returns pairs to learn from, each with its tone or its degree from 2 on, shuffled."""
+    rows = pairs.sample(frac=1, random_state=0)
+    texts = zip(rows["source"], rows["paraphrase"], rows["code"], strict=True)
+    asked = [Text(a, code or str(degree(a, b)), b) for a, b, code in texts]
+    return [text for text in asked if text.code != "1"]
+
+
+def _turn(rows: Sequence[Any], number: int) -> list[Any]:
+    return [rows[(number * MICRO + k) % len(rows)] for k in range(MICRO)]
+
+
+class Learner:
+    """An adapter on its base, and what trains it."""
+
+    def __init__(self, base: Path, adapter: Path):
+        from peft import PeftModel
+        from tokenizers import Tokenizer
+        from transformers import AutoModelForCausalLM
+
+        from gaixie.training.modeling.eight_bits import quantise_linear_layers
+
+        self.files = [adapter / name for name in ("tokenizer.json", "tokenizer_config.json")]
+        self.tokenizer = Tokenizer.from_file(str(self.files[0]))
+        eager = {"dtype": "auto", "attn_implementation": "eager"}
+        model = AutoModelForCausalLM.from_pretrained(base, **eager)
+        if len(model.get_input_embeddings().weight) != self.tokenizer.get_vocab_size():
+            raise ValueError(f"{base}: its tokens are not those of {adapter}")
+        quantise_linear_layers(model)
+        self.model: Any = PeftModel.from_pretrained(model, str(adapter), is_trainable=True)
+        self.weights = [own for own in self.model.parameters() if own.requires_grad]
+        self.optimizer = torch.optim.AdamW(self.weights, betas=(0.9, 0.98), weight_decay=0.0)
+
+    def log_probabilities(self, texts: Sequence[Text]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns the log probability of each paraphrase and its end, and its number of tokens."""
+        end = self.tokenizer.token_to_id(END)
+        starts = [self._ids(prompt(text.source, text.code)) for text in texts]
+        ends = [[*self._ids(text.paraphrase), end] for text in texts]
+        lines = [torch.tensor(a + b) for a, b in zip(starts, ends, strict=True)]
+        ids = torch.nn.utils.rnn.pad_sequence(lines, True, end)
+        place = torch.arange(ids.shape[1])
+        first, last = (torch.tensor([*map(len, own)])[:, None] for own in (starts, lines))
+        core = self.model.base_model.model
+        states = core.model(ids, attention_mask=(place < last).long()).last_hidden_state[:, :-1]
+        asked = ((place >= first) & (place < last))[:, 1:]
+        logits = core.lm_head(states[asked]).float()
+        found = -cross_entropy(logits, ids[:, 1:][asked], reduction="none")
+        rows = asked.nonzero()[:, 0]
+        return torch.zeros(len(texts)).index_add(0, rows, found), asked.sum(1)
+
+    def backward(self, preferred: Sequence[tuple[Text, Text]], pairs: Sequence[Text]) -> float:
+        """Adds the gradient of a part of a step and returns its loss."""
+        drafts = [draft for two in preferred for draft in two]
+        now, tokens = self.log_probabilities(drafts)
+        change = now - torch.tensor([draft.likelihood for draft in drafts]) * tokens
+        loss = -logsigmoid(BETA * (change[::2] - change[1::2])).mean()
+        loss = loss - NLL * (now / tokens)[::2].mean()
+        own, of_own = self.log_probabilities(pairs)
+        loss = loss - own.sum() / of_own.sum()
+        (loss / PARTS).backward()
+        return float(loss.detach())
+
+    def update(self, step: int) -> int:
+        """Changes the weights and returns the number of the next step."""
+        self.optimizer.param_groups[0]["lr"] = RATE * min(1, (step + 1) / WARM_UP)
+        torch.nn.utils.clip_grad_norm_(self.weights, 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return step + 1
+
+    def save(self, output: Path, step: int) -> None:
+        """Writes the adapter, and the state to go on from."""
+        self.model.save_pretrained(output)
+        for file in self.files:
+            shutil.copy(file, output)
+        state = {"step": step, "weights": self.weights, "optimizer": self.optimizer.state_dict()}
+        torch.save(state, output / "state.part")
+        (output / "state.part").replace(output / STATE)
+
+    def resume(self, output: Path) -> int:
+        """Takes the state of an output, if it has one, and returns the number of its next step."""
+        if not (output / STATE).is_file():
+            return 0
+        state = torch.load(output / STATE, weights_only=True)
+        self.optimizer.load_state_dict(state["optimizer"])
+        with torch.no_grad():
+            for own, saved in zip(self.weights, state["weights"], strict=True):
+                own.copy_(saved)
+        return int(state["step"])
+
+    def _ids(self, text: str) -> list[int]:
+        return list(self.tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""research/learn_preferences.py on a tiny model: better drafts become likelier, and it resumes."""
+
+import json
+
+import pandas as pd
+import torch
+from peft import LoraConfig, get_peft_model
+from safetensors.torch import load_file
+from tiny_causal import tiny_qwen
+
+from gaixie.research import learn_preferences
+from gaixie.research.learn_preferences import Learner, Text
+
+GOOD, BAD = "运动会因雨改期", "运动会照常举行"
+
+
+def test_better_drafts_become_likelier_and_a_stop_changes_nothing(tmp_path, monkeypatch):
+    model, tokenizer = tiny_qwen([GOOD, BAD, "下雨了运动会推迟"])
+    base, adapter = tmp_path / "base", tmp_path / "adapter"
+    model.to(torch.bfloat16).save_pretrained(base)
+    get_peft_model(model, LoraConfig(r=4, target_modules="all-linear")).save_pretrained(adapter)
+    tokenizer.save_pretrained(adapter)
+    texts = [Text("下雨了运动会推迟", "4", draft) for draft in (GOOD, BAD)]
+    found, tokens = Learner(base, adapter).log_probabilities(texts)
+    rows = [
+        text._asdict() | {"likelihood": log.item() / n.item(), "overall": overall}
+        | {"meaning": judged, "fluency": judged}
+        for text, log, n, overall, judged in zip(texts, found, tokens, (3, 1), (5, 2), strict=True)
+    ]  # fmt: skip
+    drafts, pairs = tmp_path / "drafts.jsonl", tmp_path / "pairs.parquet"
+    drafts.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
+    pd.DataFrame([{"source": BAD, "paraphrase": GOOD, "code": "正式"}]).to_parquet(pairs)
+    monkeypatch.setattr(learn_preferences, "RATE", 1e-2)
+    monkeypatch.setattr(learn_preferences, "WARM_UP", 1)
+
+    def run(name, steps):
+        asked = [str(base), str(adapter), str(drafts), "--pairs", str(pairs)]
+        options = ["--steps", str(steps), "--output", str(tmp_path / name)]
+        assert learn_preferences.main([*asked, *options]) == 0
+        return load_file(tmp_path / name / "adapter_model.safetensors")
+
+    whole = run("whole", 4)
+    run("parted", 2)
+    for name, weights in run("parted", 4).items():
+        assert torch.equal(weights, whole[name])
+    after, _ = Learner(base, tmp_path / "whole").log_probabilities(texts)
+    assert after[0] - after[1] > found[0] - found[1] + 0.1

@@ -243,7 +243,7 @@ class TextTable:
 
     def _places(self, columns: Sequence[str], needed: bool) -> list[int | None]:
         names = self.names or columns  # a plain line has no name
-        if needed and UNDECODABLE in "".join(names):
+        if needed and MARKED.search("".join(names)):
             fault = f"{NAME_IT} {records.likely_encoding(self._head) or 'gb18030'}"
             raise TableError(f"{self._file_name}: it is not {self.form.encoding}: {fault}")
         if needed:

@@ -92,12 +92,12 @@ def _evaluate(x: np.ndarray, good: np.ndarray, ratings: np.ndarray, sources: pd.
         print(f"  accepted follows {name} to {spearmanr(accepted, ratings[:, k])[0]:.3f}")
     print(f"  overall follows the ratings to {spearmanr(overall, ratings[:, -1])[0]:.3f}")
     table = pd.DataFrame(
-        {"source": sources, "accepted": accepted, "expected": overall, "good": good}
+        {"source": sources, "accepted": accepted, "worth": accepted**2 * overall, "good": good}
     )
     table[[*RATINGS]] = ratings
     for least in THRESHOLDS:
         passed = table[table["accepted"] >= least]
-        best = passed.sort_values("expected").groupby("source").tail(1)
+        best = passed.sort_values("worth").groupby("source").tail(1)
         shown = len(best) / sources.nunique()
         print(
             f"  at {least}: shown {shown:.0%}, good {best['good'].mean():.0%}, structure "

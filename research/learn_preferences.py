@@ -94,24 +94,27 @@ def learn(args: argparse.Namespace) -> None:
 
 def preferences(rated: pd.DataFrame) -> list[tuple[Text, Text]]:
     """Returns (better, worse) drafts, shuffled."""
-    rated = rated.assign(code=rated["code"].astype(str))
-    quality = rated["meaning"].clip(upper=4.5) + rated["fluency"].clip(upper=4.5)
-    good = (rated["meaning"] >= GOOD) & (rated["fluency"] >= GOOD)
-    known = rated.assign(
-        quality=quality, good=good, least=rated[["meaning", "fluency"]].min(axis=1)
+    both = rated[["meaning", "fluency"]].clip(upper=4.5)
+    rated = rated.assign(
+        code=rated["code"].astype(str), both=both.sum(axis=1), least=both.min(axis=1)
     )
     drawn, found = random.Random(0), []
-    for _, own in known.groupby(["source", "code"]):
-        some = []
-        for a, b in permutations(own.itertuples(), 2):
-            more = a.quality - b.quality
-            clearly = more >= 2 and a.overall > b.overall and a.least >= 3
-            if clearly or (a.good and not b.good and more >= 1 and a.overall > b.overall):
-                some.append([Text(x.source, x.code, x.paraphrase, x.likelihood) for x in (a, b)])
+    for _, own in rated.groupby(["source", "code"]):
+        some = [(a, b) for a, b in permutations(own.itertuples(), 2) if _is_better(a, b)]
         drawn.shuffle(some)
-        found += [(better, worse) for better, worse in some[:MOST]]
+        found += some[:MOST]
     drawn.shuffle(found)
-    return found
+    return [(_text(better), _text(worse)) for better, worse in found]
+
+
+def _is_better(a: Any, b: Any) -> bool:
+    alone = a.least >= GOOD > b.least
+    enough = a.both - b.both >= 2 - alone and a.least >= 3
+    return bool(enough and a.overall > b.overall)
+
+
+def _text(draft: Any) -> Text:
+    return Text(draft.source, draft.code, draft.paraphrase, draft.likelihood)
 
 
 def written(pairs: pd.DataFrame) -> list[Text]:

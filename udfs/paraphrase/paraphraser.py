@@ -5,7 +5,7 @@
 
 A text is written sentence by sentence. A draft passes if it differs from its sentence, has all its
 entities and the terms to keep, and a reader is likely enough to accept it (quality.py). Of those
-that pass, the one with the highest expected judgement is best. If fewer pass than are wanted, some
+that pass, the one of the greatest worth is best. If fewer pass than are wanted, some
 of a lighter degree follow; if none passes, there is none.
 """
 
@@ -131,7 +131,7 @@ class Paraphraser:
             for (source, draft), reading in zip(pairs, readings, strict=True):
                 if reading.accepted >= self.accepted:
                     one = Paraphrase(draft.text, reading.accepted, reading.judgements)
-                    passed[source].append((reading.overall, one))
+                    passed[source].append((reading.worth, one))
             for source, own in passed.items():
                 known = {one.text for one in found[source]}
                 best = [one for _, one in sorted(own, key=lambda two: -two[0])]

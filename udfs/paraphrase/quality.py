@@ -50,6 +50,11 @@ class Reading(NamedTuple):
     judgements: dict[str, float]
     """Of SPScore-zh, tier full, by name."""
 
+    @property
+    def worth(self) -> float:
+        """By what the best draft is chosen: a bold one must be as likely to be accepted."""
+        return self.accepted**2 * self.overall
+
 
 class Quality:
     """The two models, and what reads for them."""

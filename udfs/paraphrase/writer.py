@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -21,6 +22,7 @@ BATCH = 16
 """Sources at once."""
 TOP_P = 0.95
 """Probability mass of the nucleus of draws (Holtzman et al. 2020)."""
+AFTER_HAN = re.compile("(?<=[\u4e00-\u9fff”」》])[,;:?!]")
 MODEL, TOKENIZER = "model.bin", "tokenizer.json"
 
 
@@ -96,7 +98,7 @@ class ModelWriter:
                 sampling_temperature=temperature,
             )
             for k, one in zip(places, written, strict=True):
-                lines = [self.tokenizer.decode(ids).strip() for ids in one.sequences_ids]
+                lines = [_punctuated(self.tokenizer.decode(ids)) for ids in one.sequences_ids]
                 texts[k] = [*dict.fromkeys(lines)]
         pairs = [(prompt(sources[k], code), text) for k, own in enumerate(texts) for text in own]
         read = iter(self.log_probabilities(pairs))
@@ -118,6 +120,11 @@ class ModelWriter:
 
     def _tokens(self, text: str) -> list[str]:
         return self.tokenizer.encode(text, add_special_tokens=False).tokens
+
+
+def _punctuated(text: str) -> str:
+    """Returns a text with the full-width marks that Chinese has behind a character: 了，那是."""
+    return AFTER_HAN.sub(lambda mark: chr(ord(mark[0]) + 0xFEE0), text.strip())
 
 
 def _draft(text: str, log_probabilities: Sequence[float]) -> Draft:

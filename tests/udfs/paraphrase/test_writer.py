@@ -6,7 +6,7 @@ from tiny_writer import tiny_writer
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from gaixie.udfs.paraphrase.prompt import END, prompt
-from gaixie.udfs.paraphrase.writer import ModelWriter
+from gaixie.udfs.paraphrase.writer import ModelWriter, _punctuated
 
 SOURCE, OTHER = "会议原定周四举行，因为暴雨推迟到了下周。", "他昨天在图书馆看书。"
 KNOWN = [
@@ -32,6 +32,10 @@ def test_it_writes_what_it_knows_by_the_code(writer: ModelWriter) -> None:
         known = {source: text for source, own, text in KNOWN if own == code}
         assert drawn[1][0].text == known[SOURCE]
     assert drawn[0][0].text == known[OTHER]
+
+
+def test_chinese_has_full_width_marks() -> None:
+    assert _punctuated(" 好,他说:“行”,3:1吗?\n") == "好，他说：“行”，3:1吗？"
 
 
 def test_a_seed_draws_the_same_again(folder) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from croniter import croniter
 
-ROOT = Path(__file__).parents[2]
-CRON = ROOT / "infra" / "cron"
+CRON = Path(__file__).parents[2] / "infra" / "cron"
 
 pytestmark = pytest.mark.skipif(shutil.which("flock") is None, reason="no flock on this system")
 
@@ -61,8 +60,7 @@ def job(tmp_path) -> list[object]:
 def test_never_twice_at_once(wrapper, job, tmp_path):
     first = wrapper.start("score", *job)
     assert (tmp_path / "begun").read_text() == "begun\n"  # blocks until the job opens the pipe
-    skipped = "run.sh: score still runs; this start is skipped\n"
-    assert wrapper.run("score", "true") == (75, skipped)
+    assert wrapper.run("score", "true") == (75, "run.sh: score still runs; this start is skipped\n")
     assert wrapper.run("release", "true")[0] == 0  # another job has its own lock
     (tmp_path / "end").write_text("now\n")
     assert first.wait() == 0

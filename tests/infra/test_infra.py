@@ -178,15 +178,13 @@ def test_score_job_resumes_the_day_it_was_planned_for(stub):
     assert words[words.index("--run-id") + 1] == "20261012"
     assert "--resume" in words
     mounts = {one["name"]: one["mountPath"] for one in driver["volumeMounts"]}
-    template = f"spark.kubernetes.executor.podTemplateFile={mounts['settings']}/executor.yaml"
-    assert template in words
+    assert f"spark.kubernetes.executor.podTemplateFile={mounts['settings']}/executor.yaml" in words
 
 
 def test_score_settings_are_valid():
     from gaixie.jobs.scoring.settings import load_settings
 
-    path = INFRA / "kubernetes" / "score.yaml"
-    assert len(load_settings(str(path), {}, []).inputs) == 2
+    assert len(load_settings(str(INFRA / "kubernetes" / "score.yaml"), {}, []).inputs) == 2
 
 
 APPLICATION = load(INFRA / "spark-operator/score-application.yaml")[0]["spec"]

@@ -160,8 +160,7 @@ def test_a_mistake_is_one_line(folder, refused):
     ],
 )
 def test_a_named_metric_that_cannot_score_is_a_mistake(folder, refused, named, said):
-    line = line_of(folder, "--sets", "labels", "--metrics", named)
-    refused(main, line, f"--metrics {said}")
+    refused(main, line_of(folder, "--sets", "labels", "--metrics", named), f"--metrics {said}")
 
 
 def test_a_set_that_the_encoder_learned_from_is_marked_and_cut_by_length(folder):

@@ -38,8 +38,7 @@ def test_the_kth_nearest_word(vectors):
 
 def test_by_review_as_in_table_3():
     """Scores must correlate with the probability of the label over the test reviews alone."""
-    rng = np.random.default_rng(0)
-    score, noise = rng.normal(size=(2, 60))
+    score, noise = np.random.default_rng(0).normal(size=(2, 60))
     scores = {"PG1": {"weem4pg": score}}
     test = np.arange(20, 60)
     [row] = by_review(scores, {("PG1", "CNN"): score[test] + noise[test]}, test, 50)

@@ -75,8 +75,7 @@ def test_members_are_averaged_in_report_and_metric(data, tmp_path, monkeypatch):
     monkeypatch.setattr(script, "report", partial(script.report, samples=20))
     model, encoder = tmp_path / "model", tiny_bert(tmp_path / "encoder", layers=1)
     assert script.main(line(data, encoder, model, "--members", "2")) == 0
-    found = json.loads((model / "identification.json").read_text("utf-8"))
-    assert len(found["members"]) == 2
+    assert len(json.loads((model / "identification.json").read_text("utf-8"))["members"]) == 2
     assert "| member 1 |" in (model / "identification.md").read_text("utf-8")
 
     def scores(folder: Path, source: list, paraphrase: list, more: str = "") -> np.ndarray:

@@ -103,8 +103,7 @@ def test_a_pruned_model_is_a_distribution_in_every_context(order, least, buckets
 
 
 def test_the_packed_model_is_the_unpacked_one_within_half_a_step():
-    sentences = chain(900, size=60)
-    grams = kn.count_grams(stream_of(sentences), 5, 60)
+    grams = kn.count_grams(stream_of(chain(900, size=60)), 5, 60)
     shares = kn.estimate_shares(grams)
     kept, buckets = kn.choose(grams, shares, [1] * 5, 10_000)
     model = kn.interpolate(grams, shares, kept)
@@ -162,8 +161,7 @@ def test_it_makes_a_model_that_loads(corpus, tmp_path, capsys):
 
 def test_excluded_sentences_and_what_overlaps_with_them(tmp_path):
     path = tmp_path / "rated.jsonl"
-    rated = {"source": "一二三四五六七八九十甲乙", "paraphrase": "短\u3000句"}
-    path.write_text(json.dumps(rated))
+    path.write_text(json.dumps({"source": "一二三四五六七八九十甲乙", "paraphrase": "短\u3000句"}))
     excluded = Excluded(path)
     shared, part = "二三四五六七八九十甲", "一二三四五六七八九"
     groups = [[f"前{shared}后"], [f"前{part}后"], ["短 句"], ["短 句子"], ["好", shared]]

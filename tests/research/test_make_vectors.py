@@ -27,8 +27,7 @@ def line(corpus, output, *more, encoder):
 
 
 def test_principal_components_keep_the_order_of_cosines():
-    rng = np.random.default_rng(0)
-    vectors = rng.normal(size=(50, 8)).astype(np.float32)
+    vectors = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
     reduced = make_vectors.reduce(vectors, np.ones(50), 8)
     np.testing.assert_allclose(np.linalg.norm(reduced, axis=1), 1, atol=1e-5)
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

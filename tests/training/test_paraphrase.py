@@ -95,8 +95,7 @@ def test_a_models_table(folder, tmp_path: Path, monkeypatch) -> None:
     first = {row["row"]: row for row in reversed(rows)}
     assert {row["row"] for row in rows} == {1, 2, 3, 4, 5}
     assert first[2] == dict.fromkeys(rows[0]) | {"row": 2}
-    targets = [target for _, target in PAIRS]
-    assert [first[k]["paraphrase"] for k in (1, 3, 4, 5)] == targets
+    assert [first[k]["paraphrase"] for k in (1, 3, 4, 5)] == [target for _, target in PAIRS]
     assert [row["rank"] for row in rows if row["row"] == 3] in ([1], [1, 2])
     for row in (first[k] for k in (1, 3, 4, 5)):
         [judged] = SPScore.load().outputs([row["source"]], [row["paraphrase"]])

@@ -68,7 +68,6 @@ def both(characters):
     def feature(name, source, paraphrase, segmenter=characters) -> tuple[float, float]:
         row = extract(pa.array([source]), pa.array([paraphrase]), segmenter)[0]
         a, b = normalise(source), normalise(paraphrase)
-        definition = reference(a, b, *segmenter.cut([a, b]))
-        return definition[name], float(row[FEATURES.index(name)])
+        return reference(a, b, *segmenter.cut([a, b]))[name], float(row[FEATURES.index(name)])
 
     return feature

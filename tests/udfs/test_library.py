@@ -18,8 +18,7 @@ EXPECTED = SPScore.load().outputs(*map(list, zip(*PAIRS, strict=True)))
 
 @pytest.fixture
 def frame() -> pd.DataFrame:
-    made = pd.DataFrame(PAIRS, columns=["原句", "改写"], index=[7, 9, 11])
-    return made.assign(number=[1, 2, 3])
+    return pd.DataFrame(PAIRS, columns=["原句", "改写"], index=[7, 9, 11]).assign(number=[1, 2, 3])
 
 
 def judged(values: object) -> None:

@@ -72,8 +72,7 @@ def test_a_card_with_figures(output, tmp_path):
     assert evaluate.main([*line, "--output", evaluation]) == 0
     assert main([model, "--evaluation", evaluation, "--license", "mit"]) == 0
     text = (output / "model/README.md").read_text("utf-8")
-    card = ModelCard(text)
-    assert card.data.license == "mit"
+    assert ModelCard(text).data.license == "mit"
     result = json.loads(Path(evaluation, "evaluation.json").read_text("utf-8"))
     [ours] = [one for one in result["systems"] if one["name"] == "ours"]
     assert all(f"| {name} " in text for name in ("SPScore-zh", "Self-BLEU", "copies %"))

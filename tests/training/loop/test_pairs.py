@@ -115,8 +115,7 @@ def test_the_mix_is_a_share_of_what_is_above_the_floors(tmp_path: Path):
     tables = {}
     for stage, meanings in ((1, [0.1, 0.9] * 100), (2, [0.9] * 200)):
         names = [f"{stage}级第{k}句,{meaning}" for k, meaning in enumerate(meanings)]
-        columns = {"source": names, "paraphrase": names, "meaning": meanings}
-        tables["llm", stage] = pa.table(columns)
+        tables["llm", stage] = pa.table({"source": names, "paraphrase": names, "meaning": meanings})
     uri = write_scored(tmp_path / "runs/r", tables, row_group_size=50)
     data = {"min_meaning": 0.5, "mix": 0.2, "validation": 0.05, "test": 0}
     train = made(uri, 2, data=data)["train"]

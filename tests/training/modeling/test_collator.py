@@ -23,8 +23,7 @@ PAIRS = [
 
 @pytest.fixture(scope="module")
 def aligned() -> EntityAlignedTokenizer:
-    words = ["春天", "山里", "说法"]
-    return EntityAlignedTokenizer.from_words(words, load_settings(ENTITIES))
+    return EntityAlignedTokenizer.from_words(["春天", "山里", "说法"], load_settings(ENTITIES))
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +46,7 @@ def test_a_pair_for_a_sequence_to_sequence_model(aligned):
     first, second = rows["labels"]
     left = len(second) - len(first)
     assert batch["labels"].tolist() == [first + [IGNORED] * left, second]
-    pad = aligned.pad_token_id
-    moved = [[EOS, *first, *[pad] * (left - 1)], [EOS, *second[:-1]]]
+    moved = [[EOS, *first, *[aligned.pad_token_id] * (left - 1)], [EOS, *second[:-1]]]
     assert batch["decoder_input_ids"].tolist() == moved
 
 
@@ -90,8 +88,7 @@ def test_loss_by_hand():
     labels = torch.tensor([[1, 0, IGNORED]])
     loss = math.log(4) + math.log(2)
     assert token_loss({"logits": logits}, labels).item() == pytest.approx(loss / 2)
-    of_eight = token_loss({"logits": logits}, labels, torch.tensor(8))
-    assert of_eight.item() == pytest.approx(loss / 8)
+    assert token_loss({"logits": logits}, labels, torch.tensor(8)).item() == pytest.approx(loss / 8)
     # Smoothing by 0.2 takes 0.1 of each token: 0.9 × -log p + 0.1 × -log (1 - p).
     smooth = 0.9 * math.log(4) + 0.1 * math.log(4 / 3) + math.log(2)
     found = token_loss({"logits": logits}, labels, label_smoothing=0.2)

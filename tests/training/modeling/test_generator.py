@@ -94,8 +94,7 @@ def test_draws(generator):
     found = generator.candidates(SOURCES, drawn)
     assert torch.equal(torch.get_rng_state(), state)
     assert found == generator.candidates(SOURCES, drawn)
-    other = Decoding(draws=5, temperature=3.0, seed=2)
-    assert found != generator.candidates(SOURCES, other)
+    assert found != generator.candidates(SOURCES, Decoding(draws=5, temperature=3.0, seed=2))
     assert all(len({*row}) == len(row) for row in found)
     greedy = generator.candidates(SOURCES, Decoding(draws=1, top_p=1e-6))
     assert greedy == generator.candidates(SOURCES, GREEDY)
@@ -104,8 +103,7 @@ def test_draws(generator):
 def test_limits_of_length(tmp_path, generator, capsys):
     """A source beyond the model's positions must be cut with a word, and a paraphrase must end at
     its limit."""
-    one = Generator(*load_model(tiny_seq2seq(tmp_path)))
-    one.candidates(["看花" * POSITIONS, "看花"], GREEDY)
+    Generator(*load_model(tiny_seq2seq(tmp_path))).candidates(["看花" * POSITIONS, "看花"], GREEDY)
     assert "1 of 2 sources" in capsys.readouterr().err
     [[short]] = generator.candidates([SOURCES[2]], Decoding(beams=1, max_new_tokens=3))
     assert TARGETS[2].startswith(short)

@@ -13,8 +13,7 @@ from gaixie.training.modeling.vocabulary import BOS, EOS, SETTINGS_FILE, SPECIAL
 from gaixie.udfs.text.entities import EntitySettings, load_settings
 from gaixie.udfs.text.normalise import normalise
 
-ROOT = Path(__file__).parents[3]
-ENTITIES = load_settings(ROOT / "conf/entities.yaml")
+ENTITIES = load_settings(Path(__file__).parents[3] / "conf/entities.yaml")
 
 tokenizer = EntityAlignedTokenizer.from_words(WORDS, ENTITIES)
 tokens = tokenizer.tokenize
@@ -96,8 +95,7 @@ def test_a_pair_is_aligned():
 
 def test_what_the_source_does_not_have_is_dropped():
     ids = tokenizer.convert_tokens_to_ids(["他", "<date_1>", "读", "<title_2>", "<title_1>"])
-    table = json.dumps({"<title_1>": "《三国》"})
-    assert tokenizer.decode(ids, entities=table) == "他读《三国》"
+    assert tokenizer.decode(ids, entities=json.dumps({"<title_1>": "《三国》"})) == "他读《三国》"
 
 
 # transformers

@@ -163,6 +163,5 @@ def test_many_pairs_have_the_reasons_of_each():
 
 
 def test_the_metric_explains_its_own_judgements():
-    metric = SPScore.load()
-    assert metric.explain(SOURCE, BAD, SEGMENTER, "zh")
+    assert SPScore.load().explain(SOURCE, BAD, SEGMENTER, "zh")
     assert SPScore.load("paper").explain(SOURCE, BAD) == []

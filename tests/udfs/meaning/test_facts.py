@@ -118,8 +118,7 @@ def test_every_word_counts_for_its_item():
 
 
 def test_too_long():
-    text = "我" * (numbering.LONGEST + 1)
-    a, b = from_strings([text, "我"]), from_strings(["我", "你"])
+    a, b = from_strings(["我" * (numbering.LONGEST + 1), "我"]), from_strings(["我", "你"])
     rows = core_features.count(a, b, by_character(a), by_character(b))
     assert np.isnan(rows[0]).all()
     assert not np.isnan(rows[1, len(surface.NAMES) :]).any()

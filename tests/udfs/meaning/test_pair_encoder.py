@@ -45,8 +45,7 @@ def test_a_folder_gives_what_the_network_gives(trained):
     table = table_of([line_of("", pair) for pair in pairs], bert)
     with torch.no_grad():
         device = torch.device("cpu")
-        rows = torch.arange(len(TEXTS))
-        logits, wrong, _ = DeviceTable(table, device).outputs(network, rows, 32)
+        logits, wrong, _ = DeviceTable(table, device).outputs(network, torch.arange(len(TEXTS)), 32)
     logits, wrong = logits.float(), wrong.float()
     found, doubts = PairEncoder.load(folder, threads=1).read(TEXTS, TEXTS[::-1])
     assert found.shape == (len(TEXTS), len(TASKS))

@@ -66,8 +66,7 @@ def test_order_of_clauses(order, place):
     0 there."""
     places = [order.index(clause) for clause in CLAUSES]
     inverted = sum(p > q for p, q in combinations(places, 2))
-    longer = [*order[:place], "戊五", *order[place:]]
-    for paraphrase in (order, longer):
+    for paraphrase in (order, [*order[:place], "戊五", *order[place:]]):
         found = columns("/,/".join(CLAUSES), "/,/".join(paraphrase))
         assert found["clauses_inverted"] == pytest.approx(inverted / 6)
 

@@ -166,5 +166,4 @@ def test_a_pair(row):
     ],
 )
 def test_a_corpus(spec, rows, expected):
-    found = load_metric(spec).corpus_score(pairs_of(*rows))
-    assert found == pytest.approx(expected, nan_ok=True)
+    assert load_metric(spec).corpus_score(pairs_of(*rows)) == pytest.approx(expected, nan_ok=True)

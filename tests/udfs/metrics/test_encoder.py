@@ -22,8 +22,7 @@ def hidden(folder: str, text: str) -> torch.Tensor:
 
 @pytest.mark.parametrize("batch_tokens", [1, 16, None])
 def test_token_embeddings_are_those_of_each_text_alone(bert, batch_tokens):
-    encoder = Encoder(bert, batch_tokens)
-    embedded = encoder.token_embeddings(TEXTS)
+    embedded = Encoder(bert, batch_tokens).token_embeddings(TEXTS)
     assert embedded.offsets[-1] == len(embedded.ids) == len(embedded.vectors)
     for k, text in enumerate(TEXTS):
         alone = hidden(bert, text)
@@ -40,8 +39,7 @@ def test_sentence_vectors_are_means_of_length_one(bert):
 
 
 def test_long_texts_are_cut(bert):
-    encoder = Encoder(bert)
-    ids = encoder.token_ids(["好" * (POSITIONS - 2), "好" * (POSITIONS - 1)])
+    ids = Encoder(bert).token_ids(["好" * (POSITIONS - 2), "好" * (POSITIONS - 1)])
     assert [len(row) for row in ids] == [POSITIONS, POSITIONS]
     assert ids[0] == ids[1]
 
@@ -52,8 +50,7 @@ def test_signature_follows_the_weights(bert, tmp_path):
     assert len(digest) == 8
     same = shutil.copytree(bert, tmp_path / "elsewhere" / "bert")
     assert model_signature(str(same)) == f"bert@{digest}"
-    other = tiny_bert(tmp_path / "bert", layers=2)
-    assert model_signature(other) != f"bert@{digest}"
+    assert model_signature(tiny_bert(tmp_path / "bert", layers=2)) != f"bert@{digest}"
 
 
 # Folders that are not a model

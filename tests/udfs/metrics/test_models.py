@@ -29,8 +29,7 @@ def test_similarity_is_the_cosine_of_means(bert):
             batch = encoder.tokenizer([prefix + text], return_tensors="pt")
             return encoder.network(batch["input_ids"]).last_hidden_state[0].mean(dim=0)
 
-    pairs = Pairs.of(SOURCES, PARAPHRASES)
-    scores = SentenceSimilarity(bert, prefix).sentence_scores(pairs)
+    scores = SentenceSimilarity(bert, prefix).sentence_scores(Pairs.of(SOURCES, PARAPHRASES))
     for score, a, b in zip(scores, SOURCES, PARAPHRASES, strict=True):
         expected = torch.nn.functional.cosine_similarity(mean(a), mean(b), dim=0)
         assert score == pytest.approx(float(expected), abs=1e-6)

@@ -46,6 +46,5 @@ def test_fast_equals_the_reference(rows, deletion):
             None if text is None else list(text.replace(" ", "")) for text in row
         ]
         given_references = [reference for reference in references if reference is not None]
-        expected = by_definition(source, paraphrase, given_references, deletion)
-        assert value == pytest.approx(expected)
+        assert value == pytest.approx(by_definition(source, paraphrase, given_references, deletion))
         assert 0 <= value <= 100

@@ -275,8 +275,7 @@ def test_the_shipped_models(tier):
     for head in metric.heads.values():
         known = [name for name in head.columns if name in metric.columns]
         if list(head.columns) == known:
-            values = features[:, [metric.columns.index(name) for name in known]]
-            assert_monotone(head.model, values)
+            assert_monotone(head.model, features[:, [metric.columns.index(name) for name in known]])
 
 
 def test_score_takes_lists_and_arrow_and_keeps_nulls_missing():

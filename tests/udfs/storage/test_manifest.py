@@ -30,13 +30,12 @@ def test_a_manifest_is_read_as_it_was_written(tmp_path):
 
 
 RUN, RELEASE = run_manifest(), release_manifest()
-OUTSIDE = {"run_id": "../x", "created": "", "manifest_sha256": "", "rows": 1}
 WRONG = [
     *[(RUN, {"format_version": 3}), (RUN, {"format_version": "2"}), (RUN, {"rows": []})],
     *[(RUN, {"rows": {"llm": {}}}), (RUN, {"run_id": "../d"})],
     (RUN, {"files": {"scored": [{"path": "../d", "bytes": 1}]}}),
     *[(RELEASE, {"build": "../../other"}), (RELEASE, {"version": "../runs"})],
-    (RELEASE, {"runs": [OUTSIDE]}),
+    (RELEASE, {"runs": [{"run_id": "../x", "created": "", "manifest_sha256": "", "rows": 1}]}),
     (RELEASE, {"files": [{"path": "data/../../x", "bytes": 1, "sha256": "0"}]}),
     (RELEASE, {"files": [{"path": "s3://b/x", "bytes": 1, "sha256": "0", "rows": 1}]}),
 ]

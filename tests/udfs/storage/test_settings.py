@@ -77,8 +77,7 @@ def test_options_have_the_names_types_and_help_of_their_fields():
         assert said in text
     assert "of what is drawn (7)" in text
     line = ["out", "--local", "--degrees", "1", "3", "--names", "a", "--names", "b", "--share"]
-    given = options_of(Options, parser.parse_args([*line, "0.5"]))
-    assert given == Options(
+    assert options_of(Options, parser.parse_args([*line, "0.5"])) == Options(
         folder=Path("out"), share=0.5, local=True, degrees=(1, 3), names=["a", "b"]
     )
     with pytest.raises(ValueError, match=r"^--degrees: .* greater than or equal to 1"):

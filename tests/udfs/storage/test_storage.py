@@ -169,8 +169,7 @@ def test_a_killed_write_leaves_the_old_file(tmp_path):
         storage.os.replace = storage.os.link = lambda *_: os.kill(os.getpid(), 9)
         getattr(storage, sys.argv[2])(sys.argv[1], "new")"""
     for name, path in (("write", target), ("create", tmp_path / "created.json")):
-        process = subprocess.run([sys.executable, "-c", code, str(path), name])
-        assert process.returncode == -9
+        assert subprocess.run([sys.executable, "-c", code, str(path), name]).returncode == -9
     assert target.read_text() == "old"
     assert not (tmp_path / "created.json").exists()
     storage.create(str(tmp_path / "created.json"), "next")

@@ -164,8 +164,7 @@ def test_encodings(tmp_path, kind, encoding):
     text = text.translate(str.maketrans("楼烧来从着", "樓燒來從著")) if encoding == "big5" else text
     path = tmp_path / f"a.{kind}"
     path.write_bytes(text.encode(encoding))
-    form = Form(kind, encoding if encoding in ("gb18030", "big5") else None)
-    [row] = rows_of(path, form)
+    [row] = rows_of(path, Form(kind, encoding if encoding in ("gb18030", "big5") else None))
     assert [*row] == NAMES
     assert row["source"] in text
     if encoding in ("gb18030", "big5"):
@@ -217,8 +216,7 @@ def test_a_compressed_file_and_half_of_one(tmp_path, ending):
 
 
 def test_workbooks(tmp_path):
-    openpyxl = pytest.importorskip("openpyxl")
-    book = openpyxl.Workbook()
+    book = pytest.importorskip("openpyxl").Workbook()
     book.create_chartsheet("chart")
     for row in (["原句\u200b", "改写", None], ["甲_x000D_", 5, None], [None], ["丙", None, None]):
         book.active.append(row)

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from gaixie.udfs.text.entities import KINDS, EntityFinder, EntitySettings, load_settings
 from gaixie.udfs.text.normalise import normalise
 
-CONFIG = Path(__file__).parents[3] / "conf/entities.yaml"
-finder = EntityFinder(load_settings(CONFIG))
+finder = EntityFinder(load_settings(Path(__file__).parents[3] / "conf/entities.yaml"))
 
 
 def found(text: str) -> list[tuple[str, str]]:

@@ -66,8 +66,7 @@ def assert_as_definition(texts: list[str]) -> None:
     rows, flags = column(texts)
     expected = [by_definition(text) for text in texts]
     assert rows == expected
-    flagged = [norm.HAN if IS_HAN.search(row) else 0 for row in expected]
-    assert flags == flagged
+    assert flags == [norm.HAN if IS_HAN.search(row) else 0 for row in expected]
 
 
 GOLDEN = [

@@ -52,8 +52,7 @@ def test_values(text, value):
     ],
 )
 def test_in_sentences(words, values, weak):
-    text = "".join(words)
-    numbers = numerals.find(text, words)
+    numbers = numerals.find("".join(words), words)
     assert [number.value for number in numbers] == values
     assert [number.weak for number in numbers] == weak
 

@@ -42,8 +42,7 @@ def test_anyone_can_compute_it(rows, data):
     whole = [[row[k] for row in rows] for k in range(3)]
     start = data.draw(st.integers(0, len(rows)))
     length = data.draw(st.integers(0, len(rows) - start))
-    parts = [pa.array(column, pa.string()).slice(start, length) for column in whole]
-    result = pair_ids(*parts)
+    result = pair_ids(*[pa.array(column, pa.string()).slice(start, length) for column in whole])
     result.validate(full=True)
     assert result.type == pa.string()
     assert result.to_pylist() == [by_xxhash(row) for row in rows[start : start + length]]

@@ -148,8 +148,7 @@ def test_neural_words_cover_text(tmp_path, capfd):
     torch.save(instantiate(model).state_dict(), folder / "pytorch_model.bin")
     segmenter = pickle.loads(pickle.dumps(LtpSegmenter(str(folder))))
     assert segmenter.name == "ltp-tiny"
-    texts = [*AWKWARD, "我爱北京天安门，中国人民。" * 80]
-    tagged = checked(segmenter, texts)
+    tagged = checked(segmenter, [*AWKWARD, "我爱北京天安门，中国人民。" * 80])
     assert {tag for row in tagged for _, tag in row} <= {"n", "v", "w", ""}
     assert capfd.readouterr().out == ""
 
@@ -170,7 +169,6 @@ def test_a_damaged_file_is_named_and_does_not_abort(folder, name, content):
 
 
 def test_a_name_that_cannot_be_downloaded(monkeypatch):
-    offline = Mock(side_effect=OSError("offline\nfor now"))
-    monkeypatch.setattr(ltp, "snapshot_download", offline)
+    monkeypatch.setattr(ltp, "snapshot_download", Mock(side_effect=OSError("offline\nfor now")))
     with pytest.raises(OSError, match=r"^ltp:LTP/small: .*offline$"):
         LtpSegmenter("LTP/small")

@@ -58,36 +58,17 @@ class SARI(Metric):
     title = "SARI"
     summary = "N-grams added, kept and deleted as in the references."
     range = (0.0, 100.0)
-    higher_is_better = True
     needs_reference = True
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
-        rows, sums = self._statistics(pairs)
-        scores = np.full(len(pairs), np.nan)
-        scores[rows] = score_of(sums, self.deletion)
-        return scores
+        return self.score_of_sums(self.row_sums(pairs))
 
     def row_sums(self, pairs: Pairs, scores: np.ndarray | None = None) -> np.ndarray:
-        """Returns each row's statistics as a flat row, followed by 1 for a scored row."""
-        rows, sums = self._statistics(pairs)
-        whole = np.zeros((len(pairs), len(ORDERS) * 9 + 1))
-        whole[rows, :-1] = sums.reshape(len(rows), len(ORDERS) * 9)
-        whole[rows, -1] = 1
-        return whole
+        """Returns each row's statistics as a flat row, followed by 1; a row without a source, a
+        paraphrase or a reference is 0.
 
-    def score_of_sums(self, sums: np.ndarray) -> np.ndarray:
-        statistics = sums[..., :-1].reshape(*sums.shape[:-1], len(ORDERS), 3, 3)
-        return np.where(sums[..., -1] > 0, score_of(statistics, self.deletion), np.nan)
-
-    def settings(self) -> Sequence[tuple[str, object]]:
-        cut = tokenizer_version(self.tokenize, self.segmenter)
-        return ("case", "lc"), ("tok", cut), ("del", self.deletion)
-
-    def _statistics(self, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the rows with a source, a paraphrase and a reference, and their sums: float64,
-        shape (rows, 4 orders, 3 operations, 3 sums).
-
-        Operations: add, keep, delete. Sums: in both, of the paraphrase, of the references.
+        The statistics have the shape (4 orders, 3 operations, 3 sums). Operations: add, keep,
+        delete. Sums: in both, of the paraphrase, of the references.
         """
         self.check(pairs)
         columns = (pairs.source, pairs.paraphrase, *pairs.references)
@@ -104,8 +85,17 @@ class SARI(Metric):
             for operation, (done, right) in enumerate(sides):
                 for k, values in enumerate((np.minimum(done, right), done, right)):
                     np.add.at(sums[:, order, operation, k], row, values)
-        rows = np.flatnonzero(tokens.present[:2].all(axis=0) & (times > 0))
-        return rows, sums[rows]
+        scored = tokens.present[:2].all(axis=0) & (times > 0)
+        flat = sums.reshape(len(pairs), len(ORDERS) * 9)
+        return np.column_stack([flat * scored[:, None], scored])
+
+    def score_of_sums(self, sums: np.ndarray) -> np.ndarray:
+        statistics = sums[..., :-1].reshape(*sums.shape[:-1], len(ORDERS), 3, 3)
+        return np.where(sums[..., -1] > 0, score_of(statistics, self.deletion), np.nan)
+
+    def settings(self) -> Sequence[tuple[str, object]]:
+        cut = tokenizer_version(self.tokenize, self.segmenter)
+        return ("case", "lc"), ("tok", cut), ("del", self.deletion)
 
 
 def score_of(sums: np.ndarray, deletion: str = "f1") -> np.ndarray:

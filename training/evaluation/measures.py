@@ -30,8 +30,7 @@ A_PERSON = "a person"
 class Count(Metric):
     """A measure that one function of source and paraphrase computes.
 
-    is_: name, title and other attributes of a metric; without range and higher_is_better, the
-    measure has no bounds, and neither direction is better.
+    is_: name, title and other attributes of a metric; without range, the measure has no bounds.
     """
 
     def __init__(self, score: Callable[[str, str], float], *kinds: tuple[str, str], **is_: Any):
@@ -53,11 +52,12 @@ def counts() -> list[Count]:
     kinds = hashlib.sha256(finder.settings.model_dump_json().encode()).hexdigest()[:8]
     percent = {"range": (0.0, 100.0)}
     copy = {"name": "copies", "title": "copies %", "higher_is_better": False} | percent
-    kept = {"name": "entities", "title": "entities kept %", "higher_is_better": True} | percent
+    kept = {"name": "entities", "title": "entities kept %"} | percent
+    length = {"name": "length-ratio", "title": "length ratio", "higher_is_better": None}
     return [
         Count(lambda a, b: 100.0 * (a == b), **copy),
         Count(lambda a, b: entities_kept(a, b, finder), ("kinds", kinds), **kept),
-        Count(lambda a, b: len(b) / len(a), name="length-ratio", title="length ratio"),
+        Count(lambda a, b: len(b) / len(a), **length),
     ]
 
 
@@ -71,17 +71,15 @@ def measures(specs: Sequence[str] = ()) -> dict[str, Metric]:
     for spec in dict.fromkeys(("spscore", *(specs or METRICS))):
         usable[spec] = metric = load_metric(spec)
         if metric.needs_reference:
-            name = spec.split(":")[0]
-            raise ValueError(
-                f"metric {spec!r} needs a reference; {name}-free reads the source in its place"
-            )
+            hint = f"{spec.split(':')[0]}-free reads the source in its place"
+            raise ValueError(f"metric {spec!r} needs a reference; {hint}")
         metric.sentence_scores(Pairs.of(["改写"], ["改写"]))
     return usable | {one.name: one for one in counts()}
 
 
 def about(name: str, metric: Metric) -> dict[str, Any]:
     """Returns what a report says of a measure."""
-    higher = getattr(metric, "higher_is_better", None)
+    higher = metric.higher_is_better
     return {
         "name": name,
         "title": metric.title,

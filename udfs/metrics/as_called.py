@@ -36,7 +36,6 @@ class AsCalled(ReferenceMetric):
     tokenize: Literal["char", "word"] = "char"
 
     range = (0.0, 1.0)
-    higher_is_better = True
 
     def __post_init__(self) -> None:
         title = f"{self.variant.upper()} as called"

@@ -43,7 +43,6 @@ class BERTiBLEU(Metric):
     title = "BERT-iBLEU"
     summary = "Close in meaning to the source (BERTScore) and unlike it in wording (self-BLEU)."
     range = (0.0, 1.0)
-    higher_is_better = True
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         meaning = BERTScore(self.model).compare(pairs.paraphrase, [pairs.source])[:, 2]

@@ -53,7 +53,6 @@ class BERTScore(ReferenceMetric):
     title = "BERTScore"
     summary = "Tokens of paraphrase and reference matched by their meaning in context, F1."
     range = (-1.0, 1.0)
-    higher_is_better = True
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         self.check(pairs)
@@ -77,8 +76,7 @@ class BERTScore(ReferenceMetric):
         return scores
 
     def settings(self) -> Sequence[tuple[str, object]]:
-        encoder = load_encoder(self.model)
-        model = ("model", model_signature(self.model)), ("layer", encoder.layer)
+        model = ("model", model_signature(self.model)), ("layer", load_encoder(self.model).layer)
         return *model, ("idf", "no"), ("baseline", "none"), ("precision", "float32")
 
 

@@ -64,7 +64,6 @@ class BLEU(ReferenceMetric):
     title = "BLEU"
     summary = "N-grams shared with the references, with a penalty for being too short."
     range = (0.0, 100.0)
-    higher_is_better = True
 
     def counts(self, pairs: Pairs) -> Overlap:
         """Counts the n-grams that each paraphrase shares with its references."""
@@ -144,7 +143,6 @@ class IBLEU(Metric):
     name = "ibleu"
     title = "iBLEU"
     summary = "N-grams shared with the references, minus a share of those kept from the source."
-    higher_is_better = True
     needs_reference = True
 
     def __post_init__(self) -> None:

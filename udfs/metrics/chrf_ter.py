@@ -58,8 +58,7 @@ class OfSacrebleu(ReferenceMetric):
         if not rows:
             return float("nan")
         paraphrases, references = zip(*rows, strict=True)
-        streams = [*zip_longest(*references)]
-        return float(self.sacrebleu().corpus_score(paraphrases, streams).score)
+        return float(self.sacrebleu().corpus_score(paraphrases, [*zip_longest(*references)]).score)
 
     def _rows(self, pairs: Pairs) -> dict[int, tuple[str, list[str]]]:
         """Returns the paraphrase and the references of each row that has both."""
@@ -78,7 +77,6 @@ class ChrF(OfSacrebleu):
     title = "chrF"
     summary = "Character n-grams shared with the reference; recall counts more."
     range = (0.0, 100.0)
-    higher_is_better = True
 
     def signature(self) -> str:
         return signature("chrF2", *self.settings())

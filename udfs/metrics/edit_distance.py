@@ -33,7 +33,6 @@ class EditDistance(Metric):
     title = "Edit distance"
     summary = "Characters to change, divided by the length of the longer side."
     range = (0.0, 1.0)
-    higher_is_better = True
 
     def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
         return cpdist(texts, paraphrases, scorer=normalized_distance, dtype=np.float64, workers=1)

@@ -75,7 +75,6 @@ class HSKEasy(Metric):
     title = "HSK L1–3"
     summary = "Share of the paraphrase's words at HSK levels 1 to 3."
     range = (0.0, 1.0)
-    higher_is_better = True
     counted: ClassVar[tuple[int, int]] = (1, 3)
     """The first and the last level that count."""
 

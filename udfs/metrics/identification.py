@@ -129,7 +129,6 @@ class Identification(Metric):
     title = "Identification"
     summary = "How likely the pair are paraphrases, by a fine-tuned classifier."
     range = (0.0, 1.0)
-    higher_is_better = True
 
     def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
         identifier = load_identifier(self.model, self.max_tokens)

@@ -57,7 +57,6 @@ class METEOR(ReferenceMetric):
     title = "METEOR"
     summary = "Words or synonyms shared with a reference, minus a penalty for another word order."
     range = (0.0, 1.0)
-    higher_is_better = True
 
     def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
         sides = (words(side, self.segmenter, lower=True) for side in (texts, paraphrases))

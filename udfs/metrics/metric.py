@@ -64,8 +64,9 @@ class Metric:
     summary: ClassVar[str]
     """One sentence that says what a score means."""
     range: ClassVar[tuple[float, float]]
-    higher_is_better: ClassVar[bool]
-    """Whether a higher score means a better paraphrase, as the metric sees it."""
+    higher_is_better: ClassVar[bool | None] = True
+    """Whether a higher score means a better paraphrase, as the metric sees it; None if neither
+    direction is better."""
     needs_reference: ClassVar[bool] = False
     uses_reference: ClassVar[bool] = False
     """Whether the metric uses references if there are any, and works without them."""

@@ -50,7 +50,6 @@ class ParaScore(Metric):
     name = "parascore"
     title = "ParaScore"
     summary = "Close in meaning to source or reference, and worded differently from the source."
-    higher_is_better = True
     uses_reference = True
 
     def __post_init__(self) -> None:

@@ -35,7 +35,6 @@ class PINC(Metric):
     title = "PINC"
     summary = "Share of the paraphrase's n-grams that its source does not have."
     range = (0.0, 1.0)
-    higher_is_better = True
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         tokens = tokenize_columns((pairs.paraphrase, pairs.source), self.tokenize)

@@ -48,7 +48,6 @@ class ROUGE(ReferenceMetric):
     tokenize: Literal["char", "word"] = "char"
 
     range = (0.0, 1.0)
-    higher_is_better = True
 
     def __post_init__(self) -> None:
         title, summary = f"ROUGE-{self.variant.upper()}", SUMMARIES[self.variant]

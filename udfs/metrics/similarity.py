@@ -33,7 +33,6 @@ class SentenceSimilarity(Metric):
     title = "Similarity"
     summary = "How close the meanings of source and paraphrase are: cosine of sentence vectors."
     range = (-1.0, 1.0)
-    higher_is_better = True
 
     def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
         encoder = load_encoder(self.model)
@@ -42,6 +41,5 @@ class SentenceSimilarity(Metric):
         return np.prod(vectors[numbers], axis=0).sum(axis=1)
 
     def settings(self) -> Sequence[tuple[str, object]]:
-        encoder = load_encoder(self.model)
-        model = ("model", model_signature(self.model)), ("layer", encoder.layer)
+        model = ("model", model_signature(self.model)), ("layer", load_encoder(self.model).layer)
         return *model, ("prefix", self.prefix.strip() or "none"), ("precision", "float32")

@@ -161,7 +161,6 @@ class Feature(Metric):
         return settings
 
     def _sentences(self, texts: Sequence[str]) -> Iterator[Sentence]:
-        cuts = words(texts, self.segmenter)
-        for text, written in zip(map(normalise, texts), cuts, strict=True):
+        for text, written in zip(map(normalise, texts), words(texts, self.segmenter), strict=True):
             count, lower = sum(map(is_word, _SENTENCE_END.split(text))), map(str.lower, written)
             yield Sentence(text.replace(" ", ""), count, [*lower], written)

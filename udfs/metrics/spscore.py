@@ -32,7 +32,6 @@ class SPScoreZh(Metric):
     segmenter: str = "jieba"
 
     range = (0.0, 1.0)
-    higher_is_better = True
 
     def __post_init__(self) -> None:
         # The name omits the default tier and a folder.

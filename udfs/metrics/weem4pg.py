@@ -56,7 +56,6 @@ class WEEM4PG(Metric):
     title = "WEEM4PG"
     summary = "Closeness of the paraphrase's words to the source's, lower for copied words."
     range = (-1.0, 1.0)
-    higher_is_better = True
 
     def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
         """Returns scores, shape (rows,). Raises what ``load_vectors`` raises."""
@@ -69,8 +68,7 @@ class WEEM4PG(Metric):
         return ("lang", self.language), ("seg", cut), ("vec", vectors_digest(self.vectors))
 
     def _words(self, texts: Sequence[str]) -> list[list[str]]:
-        zh = self.language == "zh"
-        rows = words(texts, self.segmenter) if zh else map(str.split, texts)
+        rows = words(texts, self.segmenter) if self.language == "zh" else map(str.split, texts)
         return [[word.lower() for word in row if is_word(word)] for row in rows]
 
 

@@ -284,10 +284,8 @@ class PairsBuild:
             quarantine = by_reason(parquet.read_table(self.spark, f"{self.output}/quarantine"))
         read, used, count = self.items_read, method.used(self, pairs), pairs.count()
         if read != used + quarantine.total():
-            raise RuntimeError(
-                f"{read} items read, but {used} in pairs + {quarantine.total()} quarantined; "
-                "nothing was published"
-            )
+            fault = f"{used} in pairs + {quarantine.total()} quarantined; nothing was published"
+            raise RuntimeError(f"{read} items read, but {fault}")
         if not count and not method.may_be_empty:
             left = ", ".join(f"{reason} {n:,}" for reason, n in sorted(quarantine.items()))
             fault = f"made no pair from {read:,} items ({left}); nothing was published"

@@ -19,6 +19,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -155,16 +156,13 @@ class Llm(FromSentences):
         mark = "这是一个标记"
         if mark not in self.messages(mark)[-1]["content"]:
             raise UserError(f"{self._template}: does not print the sentence, {{{{ sentence }}}}")
-        key = self.base_url or os.environ.get("OPENAI_BASE_URL")
-        if not key and not os.environ.get(self.api_key_variable):
-            raise UserError(
-                f"no API key: the environment variable {self.api_key_variable} is empty"
-            )
+        own, variable = self.base_url or os.environ.get("OPENAI_BASE_URL"), self.api_key_variable
+        if not own and not os.environ.get(variable):
+            raise UserError(f"no API key: the environment variable {variable} is empty")
 
     def make(self, build: PairsBuild, fit: DataFrame) -> DataFrame:
         asking = Asking(self, build.figures)
-        at_once = OPEN_PIECES + self.concurrency // self.piece_sentences
-        pieces = self.piece_sentences, at_once
+        pieces = self.piece_sentences, OPEN_PIECES + self.concurrency // self.piece_sentences
         try:
             return write_pieces(build, fit, asking.write, *pieces, on_driver=True)
         finally:
@@ -226,12 +224,10 @@ class Asking:
         """Yields a candidate for each sentence, degree and number."""
         settings = self.settings
         numbers = range(settings.paraphrases)
-        questions = [
-            (d, k, s) for s in sentences for d in settings.degree or (None,) for k in numbers
-        ]
+        questions = product(sentences, settings.degree or (None,), numbers)
         return self.threads.map(self._ask, *zip(*questions, strict=True))
 
-    def _ask(self, degree: int | None, number: int, sentence: str) -> Candidate:
+    def _ask(self, sentence: str, degree: int | None, number: int) -> Candidate:
         differs = {"degree": degree} if degree else {}
         differs |= {"number": number} if self.settings.paraphrases > 1 else {}
         if self._end:

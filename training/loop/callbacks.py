@@ -32,8 +32,7 @@ def decision_on(trainer: StageTrainer, state: TrainerState) -> Decision | None:
         for line in state.log_history
         if "eval_accuracy" in line
     ]
-    limits = trainer.settings.controller
-    return decide(limits, trainer.args.max_steps, found) if found else None
+    return decide(trainer.settings.controller, trainer.args.max_steps, found) if found else None
 
 
 class StageControl(TrainerCallback):
@@ -81,12 +80,10 @@ class StageControl(TrainerCallback):
         if "loss" not in logs:
             return
         if not math.isfinite(logs["loss"]):
-            raise ValueError(
-                f"stage {self.stage}, step {state.global_step}: the loss is {logs['loss']}; all "
-                "checkpoints are older; try a lower learning_rate or max_grad_norm"
-            )
-        shown = f"step {state.global_step:,}, loss {logs['loss']:.4f}"
-        self.shown.update(state.global_step, shown)
+            hint = "all checkpoints are older; try a lower learning_rate or max_grad_norm"
+            place = f"stage {self.stage}, step {state.global_step}"
+            raise ValueError(f"{place}: the loss is {logs['loss']}; {hint}")
+        self.shown.update(state.global_step, f"step {state.global_step:,}, loss {logs['loss']:.4f}")
         self._append("log.jsonl", state, logs)
 
     def on_evaluate(self, args, state, control, **_: Any) -> None:

@@ -115,25 +115,23 @@ def stage_pairs(corpus: Corpus, settings: Settings, stage: int) -> dict[str, pa.
         drawn = pa.concat_tables(read(earlier)["train"])
         train = pa.concat_tables([train, drawn.take(random.permutation(len(drawn))[:rows])])
     if len(train) < settings.batch.pairs:
-        raise ValueError(
-            f"{corpus.uri}: stage {stage} has too few training pairs for one batch: "
-            f"{len(train):,} of {settings.batch.pairs:,}"
-        )
+        fault = f"too few training pairs for one batch: {len(train):,} of {settings.batch.pairs:,}"
+        raise ValueError(f"{corpus.uri}: stage {stage} has {fault}")
     if not sum(map(len, found["validation"])):
         raise ValueError(f"{corpus.uri}: stage {stage} has no validation pair; use a larger share")
     held_out = pa.concat_tables(found["validation"])
     order = np.random.default_rng([corpus.seed, stage]).permutation(len(held_out))
     held_out = held_out.take(order[: settings.evaluation.pairs])
+    held_out = held_out.take(np.argsort(lengths(held_out)))
     # Columns of large strings stay in one piece, from which rows are taken without copying it.
     form = pa.schema([(name, pa.large_string()) for name in [*COLUMNS, *["code"] * bool(codes)]])
-    both = {"train": train, "validation": held_out.take(np.argsort(lengths(held_out)))}
-    return {
-        split: table.select([*COLUMNS, *codes])
-        .rename_columns(form.names)
-        .cast(form)
-        .combine_chunks()
-        for split, table in both.items()
-    }
+
+    def formed(table: pa.Table) -> pa.Table:
+        return (
+            table.select([*COLUMNS, *codes]).rename_columns(form.names).cast(form).combine_chunks()
+        )
+
+    return {"train": formed(train), "validation": formed(held_out)}
 
 
 def _choose(pairs: PairSettings, table: pa.Table, random: np.random.Generator) -> pa.Table:

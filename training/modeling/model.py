@@ -173,17 +173,13 @@ def _check(model: Any, tokenizer: PreTrainedTokenizerBase, settings: Settings) -
         raise ValueError("data.codes: a sequence-to-sequence model learns none")
     positions = getattr(model.config, "max_position_embeddings", None)
     if positions is not None and positions < settings.max_length:
-        raise ValueError(
-            f"max_length: {settings.max_length} tokens, but the model has {positions} positions "
-            "(max_position_embeddings)"
-        )
+        fault = f"the model has {positions} positions (max_position_embeddings)"
+        raise ValueError(f"max_length: {settings.max_length} tokens, but {fault}")
 
 
 def _check_size(name: str, model: Any, tokenizer: PreTrainedTokenizerBase) -> None:
     tokens = model.get_input_embeddings().num_embeddings
     spare = not isinstance(tokenizer, EntityAlignedTokenizer)  # some models have spare rows
     if tokens < len(tokenizer) or (tokens > len(tokenizer) and not spare):
-        raise ValueError(
-            f"{name}: the tokenizer has {len(tokenizer):,} tokens, but the model {tokens:,}: they "
-            "do not belong together"
-        )
+        sizes = f"the tokenizer has {len(tokenizer):,} tokens, but the model {tokens:,}"
+        raise ValueError(f"{name}: {sizes}: they do not belong together")

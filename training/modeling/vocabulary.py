@@ -85,9 +85,8 @@ def read_tokens(path: Path, fixed: dict[str, None]) -> list[str]:
     """
     tokens = path.read_text("utf-8").split("\n")[:-1]
     if tokens[: len(fixed)] != list(fixed):
-        raise ValueError(
-            f"{path}: does not begin with the {len(fixed)} fixed tokens of its settings"
-        )
+        fault = f"does not begin with the {len(fixed)} fixed tokens of its settings"
+        raise ValueError(f"{path}: {fault}")
     for token, times in Counter(tokens).items():
         if not token or times > 1:
             raise ValueError(f"{path}: {token!r} is empty, or occurs twice")

@@ -79,8 +79,7 @@ def make(options: Writing) -> None:
         AdaptedQwen(weights, options.adapter).convert(str(made), quantization="int8")
         shutil.copy(options.adapter / TOKENIZER, made)
         made.rename(options.output)
-    size = (options.output / MODEL).stat().st_size
-    print(f"{options.output}: {size / 1e9:.2f} GB")
+    print(f"{options.output}: {(options.output / MODEL).stat().st_size / 1e9:.2f} GB")
 
 
 class AdaptedQwen(ctranslate2.converters.Converter):

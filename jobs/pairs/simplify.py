@@ -88,8 +88,7 @@ class Simplify(ThereAndBack):
             UNLIKELY: ~(perplexities(simpler) <= self.max_perplexity),
             DISSIMILAR: ~(similar >= self.min_similarity),
         }
-        rows = zip(*holds.values(), strict=True)
-        return [next(compress(holds, row), None) for row in rows]
+        return [next(compress(holds, row), None) for row in zip(*holds.values(), strict=True)]
 
 
 def perplexities(texts: Sequence[str]) -> np.ndarray:

@@ -93,8 +93,7 @@ class Translating(Method):
     def make(self, build: PairsBuild, fit: DataFrame) -> DataFrame:
         """Lets the executors translate, a piece on each core."""
         at_once = min(cores(build.spark), PIECES)
-        sentences = self.piece_sentences
-        return write_pieces(build, fit, self.candidates, sentences, at_once, self.reads)
+        return write_pieces(build, fit, self.candidates, self.piece_sentences, at_once, self.reads)
 
     def digests(self) -> str:
         """Returns the names and digests of the models."""
@@ -180,8 +179,7 @@ class Translator:
 
         options: dict[str, Any] = {"num_beams": settings.beams}
         if self.has_languages:
-            language = language_token(self.tokenizer, self.name, target)
-            options["forced_bos_token_id"] = language
+            options["forced_bos_token_id"] = language_token(self.tokenizer, self.name, target)
         longest = int(max(map(len, ids)) * settings.max_ratio) + 20
         batch, mask = networks.pad(ids, self.tokenizer.pad_token_id, self.device)
         with torch.inference_mode():

@@ -32,14 +32,8 @@ from gaixie.udfs.reports import print_table
 from gaixie.udfs.spark import score_bin_column
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.spscore.stages import ORIGINS, STAGES, quantile
+from gaixie.udfs.storage import manifest as manifests
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import (
-    DataFile,
-    ReleaseFile,
-    ReleaseManifest,
-    ReleaseRows,
-    SourceRunEntry,
-)
 from gaixie.udfs.storage.published_files import THREADS
 from gaixie.udfs.text.splits import SPLITS
 
@@ -107,8 +101,7 @@ def release(request: ReleaseRequest) -> None:
             _print_dry_run(build, duplicates)
             return
         kinds = write_data(build, duplicates)
-        counts = count_written(build, duplicates)
-        manifest = describe(build, kinds, counts, duplicates, licences)
+        manifest = describe(build, kinds, count_written(build, duplicates), duplicates, licences)
     except BaseException:
         with suppress(OSError):
             storage.delete(folder)
@@ -224,7 +217,7 @@ def describe(
     counts: pd.DataFrame,
     duplicates: Counts,
     licences: Sequence[str],
-) -> ReleaseManifest:
+) -> manifests.ReleaseManifest:
     """Writes the cards, and returns the manifest with all files.
 
     Raises RuntimeError if the footers of the files do not match their rows.
@@ -240,20 +233,20 @@ def describe(
     return manifest.model_copy(update={"files": [*_describe_files(build, cards), *data]})
 
 
-def _describe_files(build: ReleaseBuild, files: list[storage.File]) -> list[ReleaseFile]:
+def _describe_files(build: ReleaseBuild, files: list[storage.File]) -> list[manifests.ReleaseFile]:
     """Describes files of a release for its manifest.
 
     The executors read the files; the driver reads the Parquet footers.
     """
     sums = digests(build.spark, [file.uri for file in files])
 
-    def describe_one(file: storage.File) -> ReleaseFile:
+    def describe_one(file: storage.File) -> manifests.ReleaseFile:
         path = file.uri.removeprefix(f"{build.folder}/")
-        entry = ReleaseFile(path=path, bytes=file.size, sha256=sums[file.uri])
+        entry = manifests.ReleaseFile(path=path, bytes=file.size, sha256=sums[file.uri])
         if not path.endswith(".parquet"):
             return entry
         with storage.open_file(file.uri) as opened:
-            return DataFile(**dict(entry), rows=pq.read_metadata(opened).num_rows)
+            return manifests.DataFile(**dict(entry), rows=pq.read_metadata(opened).num_rows)
 
     with ThreadPoolExecutor(THREADS) as pool:
         return [*pool.map(describe_one, files)]
@@ -261,7 +254,7 @@ def _describe_files(build: ReleaseBuild, files: list[storage.File]) -> list[Rele
 
 def _manifest(
     build: ReleaseBuild, kinds: dict[str, str], counts: pd.DataFrame, duplicates: Counts
-) -> ReleaseManifest:
+) -> manifests.ReleaseManifest:
     """Returns the manifest without its files."""
     request, in_runs, left_out = build.request, by_origin(build.in_runs), by_origin(duplicates)
     by_folder = pairs_by(counts, "split", "stage", "origin")
@@ -273,7 +266,7 @@ def _manifest(
     sums = counts.groupby("stage")[["pairs", *OUTPUTS]].sum()
     means = sums[[*OUTPUTS]].div(sums["pairs"], axis=0).round(4)
     runs = [
-        SourceRunEntry(
+        manifests.SourceRunEntry(
             run_id=run.run_id,
             created=run.manifest.created,
             manifest_sha256=run.digest,
@@ -283,12 +276,12 @@ def _manifest(
         for run in build.runs
     ]
     accounts = {
-        origin: ReleaseRows(
+        origin: manifests.ReleaseRows(
             in_runs=pairs, duplicates=left_out[origin], released=pairs - left_out[origin]
         )
         for origin, pairs in in_runs.items()
     }
-    return ReleaseManifest(
+    return manifests.ReleaseManifest(
         **request.model_dump(include={"version", "title", "license", "license_note"}),
         name=f"gaixie-{request.version}",
         created=now("microseconds"),
@@ -307,7 +300,7 @@ def _manifest(
     )
 
 
-def publish(build: ReleaseBuild, manifest: ReleaseManifest, duplicates: Counts) -> None:
+def publish(build: ReleaseBuild, manifest: manifests.ReleaseManifest, duplicates: Counts) -> None:
     """Creates the manifest, which makes the release exist; of several processes, only one can.
 
     If the store never answers, the manifest may exist: then the build folder stays.

@@ -148,8 +148,7 @@ def read_runs(spark: SparkSession, runs: Sequence[SourceRun], request: ReleaseRe
 
 def named_runs(rows: DataFrame, runs: Sequence[SourceRun]) -> DataFrame:
     """Replaces run numbers by run names in rows of read_runs."""
-    names = F.array(*[F.lit(run.run_id) for run in runs])
-    return rows.withColumn(RUN, F.get(names, F.col(RUN)))
+    return rows.withColumn(RUN, F.get(F.array(*[F.lit(run.run_id) for run in runs]), F.col(RUN)))
 
 
 def find_duplicates(rows: DataFrame) -> DataFrame:

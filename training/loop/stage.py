@@ -161,12 +161,8 @@ class StageTrainer(Trainer):
         share = -(-len(self.sources) // world)
         places = range(self.accelerator.process_index, share * world, world)
         sources = [self.sources[min(place, len(self.sources) - 1)] for place in places]
-        decoding = Decoding(
-            beams=1,
-            code=settings.code,
-            batch_size=settings.batch_size,
-            max_new_tokens=settings.max_new_tokens,
-        )
+        own = settings.model_dump(include={"code", "batch_size", "max_new_tokens"})
+        decoding = Decoding(beams=1, **own)
         generator = Generator(self.accelerator.unwrap_model(self.model), self.tokenizer)
         with self.accelerator.autocast():
             texts = [row[0] if row else "" for row in generator.candidates(sources, decoding)]

@@ -67,8 +67,7 @@ class _Product(torch.autograd.Function):
         weight, scale = ctx.saved_tensors
         rows = gradient.reshape(-1, gradient.shape[-1]).float() * scale
         integers, scales = quantise(rows)
-        product = torch._int_mm(integers, weight)
-        back = product.float() * scales[:, None]
+        back = torch._int_mm(integers, weight).float() * scales[:, None]
         return back.view(*gradient.shape[:-1], -1), None, None, None
 
 

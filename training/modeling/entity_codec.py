@@ -116,8 +116,7 @@ class EntityCodec:
             if (index := self._text_ids.get(character)) is not None:
                 ids.append(index)
             else:
-                data = character.encode("utf-8", "replace")
-                ids += [self._first_byte + byte for byte in data]
+                ids += [self._first_byte + byte for byte in character.encode("utf-8", "replace")]
         return ids
 
     def _index_of(self, entity: tuple[str, str], known: Known, closed: bool) -> int | None:

@@ -88,8 +88,7 @@ class Generator:
         if cut := sum(len(row) > self.longest for row in batch["input_ids"]):
             say(f"{cut:,} of {len(sources):,} sources are cut: longer than {self.longest:,} tokens")
         if self.is_causal:
-            codes = [code] * len(sources)
-            ids = causal_prompts(self.tokenizer, sources, codes, self.longest)
+            ids = causal_prompts(self.tokenizer, sources, [code] * len(sources), self.longest)
             return ids, [None] * len(ids)
         if cut:
             batch = self.tokenizer(sources, truncation=True, max_length=self.longest)
@@ -120,18 +119,15 @@ class Generator:
         constraints = []
         if self._codec:
             constraints = [EntityConstraint(ids, self._codec.entity_ids, ends, limit)]
-        how: dict[str, Any] = {
-            "do_sample": False,
-            "num_beams": decoding.beams,
-            "num_return_sequences": decoding.beams,
-        }
+        how: dict[str, Any] = {"do_sample": False, "num_beams": decoding.beams}
         if decoding.draws:
-            how = {"do_sample": True, "num_beams": 1, "num_return_sequences": decoding.draws}
-            how |= {"top_p": decoding.top_p, "temperature": decoding.temperature, "top_k": 0}
+            how = {"do_sample": True, "num_beams": 1, "top_k": 0}
+            how |= {"top_p": decoding.top_p, "temperature": decoding.temperature}
         written = self.model.generate(
             input_ids=inputs.to(device),
             attention_mask=mask.to(device),
             max_new_tokens=limit,
+            num_return_sequences=decoding.draws or decoding.beams,
             use_cache=True,
             logits_processor=constraints,
             eos_token_id=ends,

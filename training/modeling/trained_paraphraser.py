@@ -62,8 +62,7 @@ class TrainedParaphraser:
         ranked: list[list[Ranked]] = [[] for _ in sources]
         for k, text, row in zip(of, texts, scores, strict=True):
             kept = entities_kept(normalise(str(sources[k])), normalise(text), self._finder)
-            judgements = dict(zip(OUTPUTS, row.tolist(), strict=True))
-            ranked[k].append(Ranked(text, kept, judgements))
+            ranked[k].append(Ranked(text, kept, dict(zip(OUTPUTS, row.tolist(), strict=True))))
         if self.ranking.rank_by == "spscore":
             ranked = [sorted(candidates, key=self._key) for candidates in ranked]
         return ranked

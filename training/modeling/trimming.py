@@ -56,8 +56,7 @@ def _kept(
     counts: Counter[int] = Counter()
     rest = iter(texts)
     while part := [*islice(rest, BATCH)]:
-        encoded = tokenizer.backend_tokenizer.encode_batch(part, add_special_tokens=False)
-        for one in encoded:
+        for one in tokenizer.backend_tokenizer.encode_batch(part, add_special_tokens=False):
             counts.update(one.ids)
     ids: dict[str, int] = given["model"]["vocab"]
     tokens = {index: token for token, index in ids.items()}

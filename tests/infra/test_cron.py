@@ -21,10 +21,8 @@ class Wrapper:
         alert, self.settings = folder / "alert", folder / "gaixie.env"
         alert.write_text(f'#!/bin/sh\n{{ echo "$@"; cat; }} >>"{self.alerts}"\n')
         alert.chmod(0o755)
-        self.settings.write_text(
-            f'GAIXIE_LOGS={self.logs}\nGAIXIE_LOCKS={folder}/locks\nALERT_COMMAND="{alert} of"\n'
-            "FROM_SETTINGS=yes\n"
-        )
+        folders = f"GAIXIE_LOGS={self.logs}\nGAIXIE_LOCKS={folder}/locks\n"
+        self.settings.write_text(f'{folders}ALERT_COMMAND="{alert} of"\nFROM_SETTINGS=yes\n')
 
     def start(self, *words) -> subprocess.Popen:
         return subprocess.Popen(

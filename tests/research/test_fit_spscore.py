@@ -193,18 +193,14 @@ def test_human_scores_are_mapped_by_a_line_through_pairs_that_have_both(tmp_path
 
 
 def test_adversaries_count_ties_as_losses():
-    rated = data.Rows(
-        *[np.zeros(2)] * 4, np.array(["written_full", "mcts"], object), *[np.zeros(2)] * 2
-    )
+    origins = np.array(["written_full", "mcts"], object)
+    rated = data.Rows(*[np.zeros(2)] * 4, origins, *[np.zeros(2)] * 2)
     kinds = np.array(["edit", "edit", "own_roles_swapped"], object)
     negatives = data.Rows(*[np.zeros(3)] * 4, kinds, np.array([0, 1, 0]), np.zeros(3))
-    table = evaluation.adversaries(
-        rated, np.array([[0.5], [0.5]]), negatives, np.array([[0.5], [0.4], [0.1]])
-    )
-    assert [(row["kind"], row["full"], row["human"]) for row in table] == [
-        ("edit", 0.0, 1.0),
-        ("own_roles_swapped", 1.0, None),
-    ]
+    scores, of_negatives = np.array([[0.5], [0.5]]), np.array([[0.5], [0.4], [0.1]])
+    table = evaluation.adversaries(rated, scores, negatives, of_negatives)
+    found = [(row["kind"], row["full"], row["human"]) for row in table]
+    assert found == [("edit", 0.0, 1.0), ("own_roles_swapped", 1.0, None)]
     assert [row["needs_reading"] for row in table] == [False, True]
 
 

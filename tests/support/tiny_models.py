@@ -35,12 +35,10 @@ def _save_tokenizer(folder: Path) -> int:
     pieces = [*SPECIAL, *CHARACTERS]
     words = models.WordLevel({piece: k for k, piece in enumerate(pieces)}, unk_token="<unk>")
     tokenizer = Tokenizer(words)
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split("", "isolated")]
-    )
-    tokenizer.post_processor = TemplateProcessing(
-        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
-    )
+    cuts = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split("", "isolated")]
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(cuts)
+    ends = [("<s>", 0), ("</s>", 2)]
+    tokenizer.post_processor = TemplateProcessing(single="<s> $A </s>", special_tokens=ends)
     names = {"bos": 0, "cls": 0, "pad": 1, "eos": 2, "sep": 2, "unk": 3}
     fast = FastTokenizer(
         tokenizer_object=tokenizer,

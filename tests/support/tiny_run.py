@@ -68,10 +68,8 @@ def write_tokenizer(folder: Path) -> str:
     """Writes a tokenizer with a few hundred tokens: the sentences' words, characters, and bytes."""
     rest = {*"".join(chain(*(chain(*pairs(stage, 400)) for stage in SENTENCES)))}
     words = [*WORDS, *sorted(rest - set("".join(WORDS)) - set("0123456789，。："))]
-    tokenizer = EntityAlignedTokenizer.from_words(
-        words, load_settings(ROOT / "conf/entities.yaml"), indices=2
-    )
-    tokenizer.save_pretrained(folder)
+    entities = load_settings(ROOT / "conf/entities.yaml")
+    EntityAlignedTokenizer.from_words(words, entities, indices=2).save_pretrained(folder)
     return str(folder)
 
 

@@ -111,10 +111,8 @@ def test_a_model(tmp_path, pairs):
 def test_counts_close(tmp_path):
     """Counts must close with two rows without source, two without the system's paraphrase, and a
     repeated source."""
-    columns = {
-        "source": [*SOURCES, SOURCES[0], None, "  "],
-        "mt": ["甲", None, "\t", "丙", "丁", "戊", "己"],
-    }
+    sources = [*SOURCES, SOURCES[0], None, "  "]
+    columns = {"source": sources, "mt": ["甲", None, "\t", "丙", "丁", "戊", "己"]}
     path = write_table(tmp_path / "pairs.jsonl", columns)
     result = run(tmp_path, path, "--system", "mt")
     assert (result["rows"], result["without_source"], result["evaluated"]) == (7, 2, 5)

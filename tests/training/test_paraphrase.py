@@ -108,10 +108,8 @@ def test_a_models_table(folder, tmp_path: Path, monkeypatch) -> None:
 
 
 def test_a_service_writes_and_the_checks_judge(tmp_path: Path, capsys) -> None:
-    source, refused = (
-        "此外，卫生部门提醒，野生蘑菇煮熟后仍然可能有毒，因此切勿采食。",
-        "由于大雨，会议推迟到了下周三，但是已经通知了所有人。",
-    )
+    source = "此外，卫生部门提醒，野生蘑菇煮熟后仍然可能有毒，因此切勿采食。"
+    refused = "由于大雨，会议推迟到了下周三，但是已经通知了所有人。"
     script = {"野生蘑菇": ["reworded", "english"], "会议推迟": ["english", "refused"] * 2}
     server = llm_server.Server(tmp_path, script)
     try:

@@ -96,9 +96,8 @@ def test_stages_are_the_python_function_and_bins_rounded(spark):
         least = RATED_MIN_MEANING[origin]
         assert [row.stage for row in part] == plain_stage(scores, cuts, meaning, least).tolist()
         assert [row.without for row in part] == plain_stage(scores, cuts).tolist()
-        assert [row.bin for row in part] == [
-            int(float(score) * SCORE_BINS + 0.5) for score in scores
-        ]
+        bins = [int(float(score) * SCORE_BINS + 0.5) for score in scores]
+        assert [row.bin for row in part] == bins
 
 
 def test_sql(spark, frame, expected):

@@ -36,10 +36,8 @@ def test_pieces_that_nobody_uses_go_and_the_others_keep_their_vectors(multilingu
     before = Tokenizer.from_file(str(multilingual / "tokenizer.json"))
     after = Tokenizer.from_file(str(tmp_path / "small/tokenizer.json"))
     assert set(PIECES) - set(after.get_vocab()) == {"hello", "wörld"}
-    old, new = (
-        transformers.BertModel.from_pretrained(folder).embeddings.word_embeddings.weight
-        for folder in (multilingual, tmp_path / "small")
-    )
+    networks = map(transformers.BertModel.from_pretrained, (multilingual, tmp_path / "small"))
+    old, new = (network.embeddings.word_embeddings.weight for network in networks)
     assert len(new) == after.get_vocab_size() == len(PIECES) - 2
     own, whole = (one.encode("今天天气好。", add_special_tokens=False) for one in (after, before))
     assert own.tokens == whole.tokens

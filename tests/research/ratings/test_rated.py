@@ -21,29 +21,23 @@ def write(path, rows):
 
 def read(tables, again=()) -> pd.DataFrame:
     given = {"tables": [reader.RatedTable(path=str(path)) for path in tables]}
-    return reader.read_rated(
-        reader.Rated(name="r", again=[str(path) for path in again], **given), Path()
-    )
+    return reader.read_rated(reader.Rated(name="r", again=[*map(str, again)], **given), Path())
 
 
 def test_an_offset_is_drawn_towards_the_mean_of_all_batches():
     first = pd.DataFrame([row(k, k, f"句{k}", 3.0) for k in range(60)])
     # 30 pairs each: the shares of a batch and of all are one half.
-    again = pd.DataFrame(
-        [row(k, k, "", 2.0, rater="a") for k in range(30)]
-        + [row(k, k, "", 3.0, rater="b") for k in range(30, 60)]
-    )
-    offsets = reader.round_offsets(first, again)
+    again = [row(k, k, "", 2.0, rater="a") for k in range(30)]
+    again += [row(k, k, "", 3.0, rater="b") for k in range(30, 60)]
+    offsets = reader.round_offsets(first, pd.DataFrame(again))
     assert offsets.loc["a", "overall"] == pytest.approx(0.5 * 1.0 + 0.5 * 0.5)
     assert offsets.loc["b", "overall"] == pytest.approx(0.5 * 0.0 + 0.5 * 0.5)
 
 
 def test_later_rounds_are_moved_and_stay_in_range(tmp_path):
     one = write(tmp_path / "one.jsonl", [row(k, f"g{k}", f"句子{k}", 4.0) for k in range(3)])
-    two = write(
-        tmp_path / "two.jsonl",
-        [row(9, "h", "另外", 4.9, rater="a"), row(8, "i", "还有", 2.0, rater="unknown")],
-    )
+    later = [row(9, "h", "另外", 4.9, rater="a"), row(8, "i", "还有", 2.0, rater="unknown")]
+    two = write(tmp_path / "two.jsonl", later)
     again = write(tmp_path / "again.jsonl", [row(k, "", "", 3.5, rater="a") for k in range(3)])
     rated = read([one, two], [again]).set_index("id")
     assert rated.loc[0, "overall"] == 0.8

@@ -25,10 +25,8 @@ def history(stage: int, evaluation: int, best: int | None, reason: str = "") -> 
     """Returns a line of history.jsonl; an evaluation without a best one has no score."""
     own = {"stage": stage, "evaluation": evaluation, "best_evaluation": best, "reason": reason}
     own |= {"step": 10 * evaluation, "accuracy": 0.5 + evaluation / 100, "signature": SIGNATURE}
-    own |= {
-        "score": best and evaluation / 100,
-        "samples": [["他在看书", "书他在看"], ["今天好", ""]],
-    }
+    own |= {"score": best and evaluation / 100}
+    own |= {"samples": [["他在看书", "书他在看"], ["今天好", ""]]}
     return json.dumps(own) + "\n"
 
 

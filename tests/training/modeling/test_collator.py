@@ -37,9 +37,8 @@ def test_a_pair_for_a_sequence_to_sequence_model(aligned):
     """Padding must equal the tokenizer's own, and the decoder must read the labels behind the start
     token."""
     batch = Collator(aligned, 64, EOS)(PAIRS)
-    rows = aligned(
-        [row["source"] for row in PAIRS], text_target=[row["paraphrase"] for row in PAIRS]
-    )
+    sources, targets = ([row[name] for row in PAIRS] for name in ("source", "paraphrase"))
+    rows = aligned(sources, text_target=targets)
     expected = aligned.pad({"input_ids": rows["input_ids"]}, return_tensors="pt")
     assert torch.equal(batch["input_ids"], expected["input_ids"])
     assert torch.equal(batch["attention_mask"], expected["attention_mask"])

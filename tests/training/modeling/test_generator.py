@@ -138,9 +138,6 @@ def test_what_stands_before_what(generator):
         ("means something else", 100.0, 0.8, 0.2),
         ("lost an entity", 50.0, 0.9, 1.0),
     ]
-    candidates = [
-        Ranked(text, entities, {"spscore": spscore, "meaning": meaning})
-        for text, entities, spscore, meaning in order
-    ]
+    candidates = [Ranked(text, kept, {"spscore": s, "meaning": m}) for text, kept, s, m in order]
     key = TrainedParaphraser(generator, Ranking(min_meaning=0.5, tier="paper"))._key
     assert sorted([*candidates[2:], *candidates[:2]], key=key) == candidates

@@ -82,15 +82,13 @@ def test_names_of_tokens_in_the_text():
 
 
 def test_a_pair_is_aligned():
-    batch = tokenizer(
-        "他2024年3月读了《三国》", text_target="《三国》今天读了,《水浒》他2024年3月读"
-    )
+    target = "《三国》今天读了,《水浒》他2024年3月读"
+    batch = tokenizer("他2024年3月读了《三国》", text_target=target)
     labels = tokenizer.convert_ids_to_tokens(batch["labels"])
     assert labels[1] == "<title_1>"
     assert "<date_1>" in labels
     assert "<title_2>" not in labels  # 《水浒》 is not in the source, so it is spelled out
-    decoded = tokenizer.decode(batch["labels"], entities=batch["entities"])
-    assert decoded == "《三国》今天读了,《水浒》他2024年3月读"
+    assert tokenizer.decode(batch["labels"], entities=batch["entities"]) == target
 
 
 def test_what_the_source_does_not_have_is_dropped():
@@ -148,9 +146,8 @@ def test_place_names_are_indexed_where_the_tokenizer_knows_them(tmp_path):
     plain = EntityAlignedTokenizer.from_words(words, EntitySettings())
     assert plain.tokenize("我去了北京") == ["我", "去", "了", "北京"]
     assert "<location_1>" not in plain.get_vocab()
-    EntityAlignedTokenizer.from_words(
-        words, EntitySettings(), indices=2, locations=known
-    ).save_pretrained(tmp_path)
+    made = EntityAlignedTokenizer.from_words(words, EntitySettings(), indices=2, locations=known)
+    made.save_pretrained(tmp_path)
     places = EntityAlignedTokenizer.from_pretrained(tmp_path)
     assert places.tokenize("我去了广州") == ["我", "去", "了", "<location_1>"]
     texts = "我去了武汉市北京上海", "武汉市我去了广州北京"

@@ -58,9 +58,7 @@ def test_golden(source, paraphrase, expected):
 
 # U+0401 falls into the bucket of U+0001, so the kernel's lists of places hold both.
 TEXTS = st.one_of(*(st.text(letters, max_size=24) for letters in ("ab", "的一是", "\x01\u0401é的")))
-BLOCKS = st.sampled_from(["ab", "a", "abba", "bab"]).flatmap(
-    lambda block: st.integers(1, 60).map(lambda times: block * times)
-)
+BLOCKS = st.builds(str.__mul__, st.sampled_from(["ab", "a", "abba", "bab"]), st.integers(1, 60))
 TEXTS |= st.lists(BLOCKS, max_size=3).map("".join)
 
 

@@ -1,7 +1,5 @@
 """Bit-parallel LCS, edit distance and n-grams: by hand, and against dynamic programming."""
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,12 +17,8 @@ GOLDEN = [
 ]
 
 
-class Scan(NamedTuple):
-    """The values that scan returns."""
-
-    lcs: int
-    distance: int
-    grams: tuple[int, ...]
+Scan = tuple[int, int, tuple[int, ...]]
+"""The values that scan returns: length of the LCS, distance, n-grams of y in x."""
 
 
 def by_definition(x, y) -> tuple[Scan, list[tuple[int, int]]]:
@@ -51,7 +45,7 @@ def by_definition(x, y) -> tuple[Scan, list[tuple[int, int]]]:
     for k in range(1, ORDERS + 1):
         of_x = {tuple(x[i : i + k]) for i in range(n - k + 1)}
         grams.append(sum(tuple(y[j : j + k]) in of_x for j in range(m - k + 1)))
-    return Scan(table[m][n], levenshtein(x, y), tuple(grams)), pairs[::-1]
+    return (table[m][n], levenshtein(x, y), tuple(grams)), pairs[::-1]
 
 
 def by_kernel(x, y) -> tuple[Scan, list[tuple[int, int]]]:
@@ -66,13 +60,13 @@ def by_kernel(x, y) -> tuple[Scan, list[tuple[int, int]]]:
     align(len(x), len(y), history, partner_x, partner_y)
     pairs = [(i, int(j)) for i, j in enumerate(partner_x[: len(x)]) if j >= 0]
     assert pairs == [(int(i), j) for j, i in enumerate(partner_y[: len(y)]) if i >= 0]
-    return Scan(lcs, distance, tuple(grams)), pairs
+    return (lcs, distance, tuple(grams)), pairs
 
 
 @pytest.mark.parametrize(("x", "y", "lcs", "distance", "grams", "pairs"), GOLDEN)
 def test_golden(x, y, lcs, distance, grams, pairs):
     found = by_definition(x, y)
-    assert found[0] == Scan(lcs, distance, grams)
+    assert found[0] == (lcs, distance, grams)
     assert len(found[1]) == lcs
     assert by_kernel(x, y) == found
     if lcs and x != "甲乙":  # either 甲 or 乙 would do
@@ -99,5 +93,5 @@ def test_over_several_machine_words(letters, n, m, random):
 @pytest.mark.parametrize("n", [63, 64, 65, 127, 128, 129])
 def test_at_the_edge_of_a_machine_word(n):
     x = list(range(n))
-    assert by_kernel(x, x) == (Scan(n, 0, (n, n - 1, n - 2, n - 3)), [(k, k) for k in x])
-    assert by_kernel(x, x[1:])[0] == Scan(n - 1, 1, (n - 1, n - 2, n - 3, n - 4))
+    assert by_kernel(x, x) == ((n, 0, (n, n - 1, n - 2, n - 3)), [(k, k) for k in x])
+    assert by_kernel(x, x[1:])[0] == (n - 1, 1, (n - 1, n - 2, n - 3, n - 4))

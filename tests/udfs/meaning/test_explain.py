@@ -22,10 +22,8 @@ def reasons(source, paraphrase, judgements=None, language="en"):
 
 def test_facts_are_named_as_they_were_written():
     found = reasons(SOURCE, BAD)
-    assert found[:2] == [
-        "meaning: the number “３，０００” is missing",
-        "meaning: the number “５０００” is new",
-    ]
+    assert found[0] == "meaning: the number “３，０００” is missing"
+    assert found[1] == "meaning: the number “５０００” is new"
     assert len(found) == 3
     assert found[2].startswith("fluency: “")
     assert "的的" in found[2]

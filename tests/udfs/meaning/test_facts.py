@@ -98,9 +98,8 @@ GOLDEN = [
 @pytest.mark.parametrize(("source", "paraphrase", "expected"), GOLDEN)
 def test_golden(source, paraphrase, expected):
     found = columns(source, paraphrase)
-    assert {name: found.get(name, 0) for name in {*SHOWN, *expected}} == {
-        name: expected.get(name, 0) for name in {*SHOWN, *expected}
-    }
+    names = {*SHOWN, *expected}
+    assert {n: found.get(n, 0) for n in names} == {n: expected.get(n, 0) for n in names}
 
 
 def test_foreign_names():

@@ -25,12 +25,9 @@ def table(tmp_path_factory):
 
 def columns(pairs, table):
     """Returns the features of pairs given as words."""
-    sides = [
-        (from_strings(["".join(row) for row in words]), word_ends(words))
-        for words in zip(*pairs, strict=True)
-    ]
-    (a, words_a), (b, words_b) = sides
-    return features(a, b, words_a, words_b, table)
+    sides = [*zip(*pairs, strict=True)]
+    texts = [from_strings(["".join(words) for words in side]) for side in sides]
+    return features(*texts, *map(word_ends, sides), table)
 
 
 def test_golden(table):

@@ -11,9 +11,10 @@ from gaixie.udfs.metrics.metric import Pairs
 
 SHARING = st.text("的一是 ", max_size=30)
 ANY = st.text(st.characters(codec="utf-8"), max_size=12)
-PIECES = st.lists(
-    st.sampled_from(["今天天气很好", "我们", "early", " ", "哈", "好的，", "3.5", "\u3000", "𠮷"])
-).map("".join)
+PIECE = st.sampled_from(
+    ["今天天气很好", "我们", "early", " ", "哈", "好的，", "3.5", "\u3000", "𠮷"]
+)
+PIECES = st.lists(PIECE).map("".join)
 TEXT = st.one_of(SHARING, ANY, PIECES)
 REFERENCES = st.tuples(TEXT, st.none() | TEXT, st.none() | TEXT)
 ROWS = st.lists(st.tuples(TEXT, REFERENCES), min_size=1, max_size=6)

@@ -26,9 +26,8 @@ def test_token_embeddings_are_those_of_each_text_alone(bert, batch_tokens):
     assert embedded.offsets[-1] == len(embedded.ids) == len(embedded.vectors)
     for k, text in enumerate(TEXTS):
         alone = hidden(bert, text)
-        torch.testing.assert_close(
-            embedded[k], alone / alone.norm(dim=1, keepdim=True), atol=2e-6, rtol=0
-        )
+        unit = alone / alone.norm(dim=1, keepdim=True)
+        torch.testing.assert_close(embedded[k], unit, atol=2e-6, rtol=0)
 
 
 def test_sentence_vectors_are_means_of_length_one(bert):

@@ -53,10 +53,8 @@ def test_parascore_is_the_best_similarity_and_the_diversity(bert, references):
 
 def test_bert_ibleu_is_the_harmonic_mean(bert):
     beta = 3.0
-    sources, paraphrases = (
-        ["今天北京天气很好", "你去北京了吗"],
-        ["今天北京的天气不错", "你去北京了吗"],
-    )
+    sources = ["今天北京天气很好", "你去北京了吗"]
+    paraphrases = ["今天北京的天气不错", "你去北京了吗"]
     scores = BERTiBLEU(beta, bert).sentence_scores(Pairs.of(sources, paraphrases))
     kept = BERTScore(bert).sentence_scores(Pairs.of(sources, paraphrases, sources))[0]
     bleu = BLEU(tokenize="char", effective_order=True)

@@ -42,9 +42,7 @@ def test_fast_equals_the_reference(rows, deletion):
     columns = [list(column) for column in zip(*rows, strict=True)]
     found = SARI(deletion=deletion).sentence_scores(Pairs.of(*columns))
     for row, value in zip(rows, found, strict=True):
-        source, paraphrase, *references = [
-            None if text is None else list(text.replace(" ", "")) for text in row
-        ]
-        given_references = [reference for reference in references if reference is not None]
-        assert value == pytest.approx(by_definition(source, paraphrase, given_references, deletion))
+        there = [list(text.replace(" ", "")) for text in row if text is not None]
+        source, paraphrase, *references = there
+        assert value == pytest.approx(by_definition(source, paraphrase, references, deletion))
         assert 0 <= value <= 100

@@ -90,9 +90,8 @@ def test_fast_equals_the_reference(source, paraphrase):
 def test_every_format(tmp_path, path, name):
     from gensim.models import KeyedVectors
 
-    KeyedVectors.load_word2vec_format(path).save_word2vec_format(
-        str(tmp_path / name), binary=".bin" in name
-    )
+    vectors = KeyedVectors.load_word2vec_format(path)
+    vectors.save_word2vec_format(str(tmp_path / name), binary=".bin" in name)
     index, matrix = load_vectors(tmp_path if name == "vectors.bin" else tmp_path / name)
     assert set(index) == set(VECTORS)
     for word, vector in VECTORS.items():

@@ -96,10 +96,8 @@ def test_likelihood_and_meaning_raise_acceptance(quality: Quality) -> None:
     assert likely.accepted > max(unlikely.accepted, other.accepted)
     model = json.loads(FILE.read_text("utf-8"))["written"]
     row = dict(zip(COLUMNS, quality.columns([RAIN], drafts[:1])[0], strict=True))
-    x = [
-        (row[name] - mean) / scale
-        for name, mean, scale in zip(model["columns"], model["mean"], model["scale"], strict=True)
-    ]
+    columns = zip(model["columns"], model["mean"], model["scale"], strict=True)
+    x = [(row[name] - mean) / scale for name, mean, scale in columns]
     total = sum(a * b for a, b in zip(x, model["accepted"], strict=True)) + model["accepted_bias"]
     assert likely.accepted == pytest.approx(1 / (1 + math.exp(-total)))
 

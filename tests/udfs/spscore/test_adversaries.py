@@ -49,9 +49,8 @@ def test_text_without_chinese_is_worth_nothing(tier):
     model = SPScore.load(tier)
     pairs = [(source, text) for text in without] + [(text, source) for text in without]
     np.testing.assert_array_equal(model.outputs(*zip(*pairs, strict=True)), 0)
-    scores = model.score(
-        [source] * 4, [*little, "连着下了几天大雨，市里决定明天开始把公园和学校全都关掉。"]
-    )
+    good = "连着下了几天大雨，市里决定明天开始把公园和学校全都关掉。"
+    scores = model.score([source] * 4, [*little, good])
     assert scores[3] > (0.2 if tier == "paper" else 0.3)
     if tier != "paper":  # paper sees only how much was changed
         assert scores[:3].max() < 0.1

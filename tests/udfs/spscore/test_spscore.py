@@ -262,9 +262,8 @@ def test_the_shipped_models(tier):
     assert metric.columns == TIERS[tier]
     assert metric.signature().endswith(f"-{metric.digest}")
     assert metric.segmenter == f"{segmenter.name}-{segmenter.version}"
-    assert sum(path.stat().st_size for path in (SHIPPED / tier).rglob("*.*")) < (
-        30_000_000 if tier == "full" else 10_000_000
-    )
+    most = 30_000_000 if tier == "full" else 10_000_000
+    assert sum(path.stat().st_size for path in (SHIPPED / tier).rglob("*.*")) < most
     source = "由于连日暴雨,市政府决定从明天起关闭所有的公园和学校,直到天气好转为止。"
     rewrite = "因为连续几天下大雨,市政府决定明天开始关闭全部公园与学校,等天气变好再开放。"
     unrelated = "他把那本旧书放回书架的最上层,然后关上灯,轻轻地走出了房间。"

@@ -36,9 +36,8 @@ def test_the_command_line_comes_over_the_file(path):
         {"rate": 0.75, "name": None},
         ["rate=1e-3", "stages.2.steps=7", "model={steps: 3}", "model.steps=4"],
     )
-    assert settings == Settings(
-        name="改写", rate=1e-3, stages={2: Stage(steps=7)}, model=Stage(steps=4)
-    )
+    expected = Settings(name="改写", rate=1e-3, stages={2: Stage(steps=7)}, model=Stage(steps=4))
+    assert settings == expected
     assert load_settings(Settings, str(path)) == Settings(name="改写", rate=0.25)
 
 
@@ -77,9 +76,8 @@ def test_options_have_the_names_types_and_help_of_their_fields():
         assert said in text
     assert "of what is drawn (7)" in text
     line = ["out", "--local", "--degrees", "1", "3", "--names", "a", "--names", "b", "--share"]
-    assert options_of(Options, parser.parse_args([*line, "0.5"])) == Options(
-        folder=Path("out"), share=0.5, local=True, degrees=(1, 3), names=["a", "b"]
-    )
+    expected = Options(folder=Path("out"), share=0.5, local=True, degrees=(1, 3), names=["a", "b"])
+    assert options_of(Options, parser.parse_args([*line, "0.5"])) == expected
     with pytest.raises(ValueError, match=r"^--degrees: .* greater than or equal to 1"):
         options_of(Options, parser.parse_args(["out", "--degrees", "0"]))
     some = argparse.ArgumentParser()

@@ -244,10 +244,8 @@ def test_workbooks(tmp_path):
 
 @given(st.lists(st.tuples(TEXTS, TEXTS | st.none()), max_size=6))
 def test_jsonl_and_parquet_come_back(tmp_path_factory, rows):
-    table = pa.table(
-        [pa.array(column, pa.string()) for column in zip(*rows, strict=True)] or [[], []],
-        pa.schema(dict.fromkeys(NAMES, pa.string())),
-    )
+    columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)] or [[], []]
+    table = pa.table(columns, pa.schema(dict.fromkeys(NAMES, pa.string())))
     folder = tmp_path_factory.mktemp("rows")
     for name in ("a.jsonl", "a.parquet"):
         with writing(str(folder / name), table.schema) as write:

@@ -46,10 +46,8 @@ def by_kernel(text: str) -> list[tuple[int, str]]:
     for cells in (starts, ends):
         assert cells[0] == -1
         assert cells[-1] == -1
-    return [
-        (int(start), text[start:end])
-        for start, end in zip(starts[1 : count + 1], ends[1 : count + 1], strict=True)
-    ]
+    bounds = zip(starts[1 : count + 1], ends[1 : count + 1], strict=True)
+    return [(int(start), text[start:end]) for start, end in bounds]
 
 
 @pytest.mark.parametrize(("text", "clauses"), GOLDEN)

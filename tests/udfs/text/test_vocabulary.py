@@ -42,9 +42,8 @@ def test_the_papers_shares():
         assert [word for word, of, _ in found if of == name] == words[name][:count], name
 
 
-COUNTS = st.dictionaries(
-    st.sampled_from(["verb", "idiom", "adverb"]), st.integers(1, 8), min_size=1
-)
+NAMES = st.sampled_from(["verb", "idiom", "adverb"])
+COUNTS = st.dictionaries(NAMES, st.integers(1, 8), min_size=1)
 
 
 @given(st.dictionaries(st.characters(codec="utf-8"), COUNTS, min_size=1, max_size=30))

@@ -53,13 +53,11 @@ def run(args: argparse.Namespace) -> None:
             _try(spec, metric, config)
     tables = []
     for one in config.data_sets:
-        limits = (args.limit, one.limit, config.limit)
-        limit = next(limit for limit in limits if limit is not None)
+        limit = next(x for x in (args.limit, one.limit, config.limit) if x is not None)
         tables.append(read_data_set(one, args.data, limit))
     data_sets = []
     for data_set, table in zip(config.data_sets, tables, strict=True):
-        scored = score(data_set, table, config, args.data)
-        data_sets += compare(data_set, scored, config)
+        data_sets += compare(data_set, score(data_set, table, config, args.data), config)
     result = config.model_dump(include={"samples", "tune"}) | {"data_sets": data_sets}
     signatures = sorted({s for compared in data_sets for s in compared["signatures"].values()})
     write_report(TEMPLATE, args.output, result, signatures=signatures)

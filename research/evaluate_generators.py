@@ -124,8 +124,7 @@ def read_reviews(name: str, limit: int = 0) -> Reviews:
     places = {text: source_hash(text, 0) / 2**64 for text in rows}
     texts = sorted(rows, key=lambda text: places[text])  # a limit takes equal shares of each part
     if limit and limit < len(texts):
-        step = len(texts) / limit
-        texts = [texts[int(k * step)] for k in range(limit)]
+        texts = [texts[int(k * len(texts) / limit)] for k in range(limit)]
     label = np.array([rows[text] for text in texts], bool)
     if not 0 < label.sum() < len(label):
         raise ValueError(f"{name}: {len(label)} reviews of one label, expected both")
@@ -291,8 +290,7 @@ def train(name: str, matrix: np.ndarray, learned: Part, validation: Part, seed: 
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        right = np.clip(of_label(network, *validation), 1e-7, 1 - 1e-7)
-        value = float(-np.log(right).mean())
+        value = float(-np.log(np.clip(of_label(network, *validation), 1e-7, 1 - 1e-7)).mean())
         if value < best[0]:
             best, waited = (value, copy.deepcopy(network.state_dict())), 0
         elif (waited := waited + 1) > 1:

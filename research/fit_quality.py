@@ -96,8 +96,7 @@ def _evaluate(x: np.ndarray, good: np.ndarray, ratings: np.ndarray, sources: pd.
     )
     table[[*RATINGS]] = ratings
     for least in THRESHOLDS:
-        passed = table[table["accepted"] >= least]
-        best = passed.sort_values("worth").groupby("source").tail(1)
+        best = table[table["accepted"] >= least].sort_values("worth").groupby("source").tail(1)
         shown = len(best) / sources.nunique()
         print(
             f"  at {least}: shown {shown:.0%}, good {best['good'].mean():.0%}, structure "

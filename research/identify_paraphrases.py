@@ -241,8 +241,7 @@ def best_threshold(label: np.ndarray, probability: np.ndarray) -> float:
     equals."""
     values = np.unique(probability)
     middles = np.concatenate([values[:1] - 1e-6, (values[1:] + values[:-1]) / 2])
-    found = [f1(label, probability > threshold) for threshold in middles]
-    return float(middles[np.argmax(found)])
+    return float(middles[np.argmax([f1(label, probability > threshold) for threshold in middles])])
 
 
 def f1(label: np.ndarray, said: np.ndarray) -> float:

@@ -83,7 +83,8 @@ def learn(args: argparse.Namespace) -> None:
             learner.backward(_turn(preferred, part), _turn(pairs, part))
             for part in range(step * PARTS, (step + 1) * PARTS)
         ]
-        step = learner.update(step)
+        learner.update(step)
+        step += 1
         if step % 10 == 0 or step == args.steps:
             say(f"step {step:,} of {args.steps:,}: loss {sum(losses) / PARTS:.3f}")
         if step == args.steps or time.monotonic() - saved > SAVE_SECONDS:
@@ -95,33 +96,26 @@ def learn(args: argparse.Namespace) -> None:
 def preferences(rated: pd.DataFrame) -> list[tuple[Text, Text]]:
     """Returns (better, worse) drafts, shuffled."""
     both = rated[["meaning", "fluency"]].clip(upper=4.5)
-    rated = rated.assign(
-        code=rated["code"].astype(str), both=both.sum(axis=1), least=both.min(axis=1)
-    )
+    rows = rated.assign(code=rated["code"].astype(str))[[*Text._fields, "overall"]]
+    rows = rows.assign(both=both.sum(axis=1), least=both.min(axis=1))
     drawn, found = random.Random(0), []
-    for _, own in rated.groupby(["source", "code"]):
-        some = [(a, b) for a, b in permutations(own.itertuples(), 2) if _is_better(a, b)]
+    for _, own in rows.groupby(["source", "code"]):
+        some = [(a, b) for a, b in permutations(own.itertuples(index=False), 2) if _is_better(a, b)]
         drawn.shuffle(some)
         found += some[:MOST]
     drawn.shuffle(found)
-    return [(_text(better), _text(worse)) for better, worse in found]
+    return [(Text(*better[:4]), Text(*worse[:4])) for better, worse in found]
 
 
 def _is_better(a: Any, b: Any) -> bool:
     alone = a.least >= GOOD > b.least
-    enough = a.both - b.both >= 2 - alone and a.least >= 3
-    return bool(enough and a.overall > b.overall)
-
-
-def _text(draft: Any) -> Text:
-    return Text(draft.source, draft.code, draft.paraphrase, draft.likelihood)
+    return bool(a.both - b.both >= 2 - alone and a.least >= 3 and a.overall > b.overall)
 
 
 def written(pairs: pd.DataFrame) -> list[Text]:
     """Returns pairs to learn from, each with its tone or its degree from 2 on, shuffled."""
-    rows = pairs.sample(frac=1, random_state=0)
-    texts = zip(rows["source"], rows["paraphrase"], rows["code"], strict=True)
-    asked = [Text(a, code or str(degree(a, b)), b) for a, b, code in texts]
+    rows = pairs[["source", "paraphrase", "code"]].sample(frac=1, random_state=0).to_numpy()
+    asked = [Text(a, code or str(degree(a, b)), b) for a, b, code in rows]
     return [text for text in asked if text.code != "1"]
 
 
@@ -164,8 +158,7 @@ class Learner:
         asked = ((place >= first) & (place < last))[:, 1:]
         logits = core.lm_head(states[asked]).float()
         found = -cross_entropy(logits, ids[:, 1:][asked], reduction="none")
-        rows = asked.nonzero()[:, 0]
-        return torch.zeros(len(texts)).index_add(0, rows, found), asked.sum(1)
+        return torch.zeros(len(texts)).index_add(0, asked.nonzero()[:, 0], found), asked.sum(1)
 
     def backward(self, preferred: Sequence[tuple[Text, Text]], pairs: Sequence[Text]) -> float:
         """Adds the gradient of a part of a step and returns its loss."""
@@ -179,13 +172,12 @@ class Learner:
         (loss / PARTS).backward()
         return float(loss.detach())
 
-    def update(self, step: int) -> int:
-        """Changes the weights and returns the number of the next step."""
+    def update(self, step: int) -> None:
+        """Changes the weights."""
         self.optimizer.param_groups[0]["lr"] = RATE * min(1, (step + 1) / WARM_UP)
         torch.nn.utils.clip_grad_norm_(self.weights, 1.0)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        return step + 1
 
     def save(self, output: Path, step: int) -> None:
         """Writes the adapter, and the state to go on from."""

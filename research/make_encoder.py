@@ -218,8 +218,7 @@ def build_tokenizer(packed: Packed) -> Tokenizer:
     from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
     from tokenizers.processors import TemplateProcessing
 
-    unk = packed.special["unk"]
-    tokenizer = Tokenizer(models.Unigram(packed.pieces, unk, byte_fallback=False))
+    tokenizer = Tokenizer(models.Unigram(packed.pieces, packed.special["unk"], byte_fallback=False))
     aside = "\ufdd0"  # stands in for the tilde: no text contains it, and NFKC never composes it
     tokenizer.normalizer = normalizers.Sequence(
         [

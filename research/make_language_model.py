@@ -137,8 +137,7 @@ def make_tables(text: CodePoints) -> tuple[Tables, dict]:
     shares = kneser_ney.estimate_shares(grams)
     say("pruning")
     small = characters.nbytes + size * 8 + 16_384  # including headers, scales and description
-    most = (MOST_BYTES - small) // (4 * WAYS)
-    kept, buckets = kneser_ney.choose(grams, shares, LEAST, most)
+    kept, buckets = kneser_ney.choose(grams, shares, LEAST, (MOST_BYTES - small) // (4 * WAYS))
     model = kneser_ney.interpolate(grams, shares, kept)
     say("packing")
     tables = Tables(characters, **kneser_ney.pack(grams, model, kept, buckets))

@@ -335,8 +335,7 @@ def attribution(
     if high <= low:
         return None
     divergence = EditDistance().sentence_scores(pairs_of(table))
-    similarity = (scores[SIMILARITY] - low) / (high - low)
-    return subsets(divergence, similarity, table, scores, samples)
+    return subsets(divergence, (scores[SIMILARITY] - low) / (high - low), table, scores, samples)
 
 
 def subsets(

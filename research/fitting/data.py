@@ -182,8 +182,7 @@ def rated_rows(rated: pd.DataFrame, settings: Rated, segmenter: Segmenter) -> Ro
     if written.any() and not written.all():
         weight[written] *= settings.written_share / weight[written].sum()
         weight[~written] *= (1 - settings.written_share) / weight[~written].sum()
-    targets = rated[list(RATINGS)].to_numpy(float)
-    return Rows.of(rated, targets, weight / weight.mean(), segmenter)
+    return Rows.of(rated, rated[list(RATINGS)].to_numpy(float), weight / weight.mean(), segmenter)
 
 
 def groups_of(sources: pd.Series, rated: pd.DataFrame) -> list[str]:
@@ -310,6 +309,5 @@ def negative_rows(
     of_pair[from_source] = (1.0, 1.0, 1.0, 1.0, 1.0)
     # A fault costs a poor paraphrase something too.
     of_pair[~from_source, -1] *= 0.8
-    groups = rated["group"].to_numpy(object)[negatives["pair"]]
-    table = negatives.assign(group=groups)
+    table = negatives.assign(group=rated["group"].to_numpy(object)[negatives["pair"]])
     return Rows.of(table, np.minimum(targets, of_pair), 1.0, segmenter)

@@ -165,8 +165,7 @@ def stages(
         rows = (stage == number) & part
         row: dict[str, Any] = {"stage": number, "pairs": int(rows.sum())}
         if rows.sum() > 1:
-            meaning = 5 * targets[rows, OUTPUTS.index("meaning")]
-            row["meaning_lost"] = float((meaning < LOST).mean())
+            row["meaning_lost"] = float((5 * targets[rows, OUTPUTS.index("meaning")] < LOST).mean())
             for column, output in enumerate(OUTPUTS):
                 row[output] = _mean("mean", 5 * targets[rows, column], groups[rows])
         table.append(row)

@@ -52,8 +52,7 @@ def count_grams(stream: np.ndarray, order: int, size: int) -> list[Grams]:
     """The n-grams of a stream of character numbers below size, uint16, that never cross BEGIN."""
     numbers = np.arange(size, dtype=np.uint16)
     none = np.zeros(size, np.uint32)
-    unigrams = np.bincount(stream, minlength=size).astype(np.uint32)
-    grams = [Grams(none, none, numbers, unigrams)]
+    grams = [Grams(none, none, numbers, np.bincount(stream, minlength=size).astype(np.uint32))]
     rows = stream.astype(np.uint32)  # of the n-gram that ends at a position of the stream
     ends = np.arange(len(stream), dtype=np.uint32)
     inside = stream != BEGIN
@@ -176,8 +175,7 @@ def choose(
     kept = np.zeros(len(hashes), bool)
     kept[wanted[by_use[_rank(starts[by_use]) < WAYS]]] = True
     characters = np.ones(len(grams[0].first), bool)
-    ends = np.cumsum([len(order.first) for order in grams[1:-1]])
-    masks = [characters, *np.split(kept, ends)]
+    masks = [characters, *np.split(kept, np.cumsum([len(order.first) for order in grams[1:-1]]))]
     for k in range(2, len(grams)):
         masks[k] &= masks[k - 1][grams[k].contexts]
     return masks, buckets
@@ -215,5 +213,4 @@ def _tags(hashes: np.ndarray) -> np.ndarray:
 def _rank(values: np.ndarray) -> np.ndarray:
     """Of sorted values, the how-manieth of its equals each is, from 0."""
     starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
-    lengths = np.diff(starts, append=len(values))
-    return np.arange(len(values)) - np.repeat(starts, lengths)
+    return np.arange(len(values)) - np.repeat(starts, np.diff(starts, append=len(values)))

@@ -80,8 +80,7 @@ def replace_characters(text: str, other: str, rng: random.Random, share: float =
     places = [k for k, character in enumerate(text) if "\u4e00" <= character <= "\u9fff"]
     characters = list(text)
     for position in rng.sample(places, round(share * len(places))):
-        pool = _FREQUENT if rng.random() < 0.5 or not other else other
-        characters[position] = rng.choice(pool)
+        characters[position] = rng.choice(_FREQUENT if rng.random() < 0.5 or not other else other)
     return "".join(characters)
 
 

@@ -224,6 +224,5 @@ def cross_validate(
     rows, used = weighted(material, tier, config), rows_to_fit(material, config)
     outputs = np.full((len(rows), len(OUTPUTS)), np.nan, np.float32)
     for fitted, held_out in folds_of(material, config.folds):
-        model = fit(rows[fitted & used], tier, config, columns)
-        outputs[held_out] = predict(model, rows[held_out])
+        outputs[held_out] = predict(fit(rows[fitted & used], tier, config, columns), rows[held_out])
     return outputs

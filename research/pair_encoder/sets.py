@@ -180,8 +180,7 @@ def judgements_of_others(data: Path) -> list[Example]:
         found.append(Example(edited, row["mt_zh"], {"quality": row["da_mean"] / 100}))
     for row in read_json_lines(data / BQ_PARA):
         if not human_test(row["source"]):
-            pair = Example(row["source"], row["candidate"], {"human": row["human"]})
-            found += 2 * [pair]
+            found += 2 * [Example(row["source"], row["candidate"], {"human": row["human"]})]
     return [
         one
         for one in found
@@ -227,10 +226,8 @@ def foreign_test(key: str) -> bool:
 
 def read_versions(data: Path) -> Iterator[tuple[str, list[str]]]:
     """(foreign sentence, its good versions, the best first) of the sets of a folder."""
-    more = pq.read_table(data / "zh_translations_more.parquet").to_pylist()
-    for row in more:
-        names = [_system(name) for name in row["systems"]]
-        weights = [_WEIGHT.get(name, 0) for name in names]
+    for row in pq.read_table(data / "zh_translations_more.parquet").to_pylist():
+        weights = [_WEIGHT.get(name, 0) for name in [_system(name) for name in row["systems"]]]
         if good := consensus(row["translations_zh"], weights):
             yield row["source_text"], good
     for row in pq.read_table(data / "wmt_en_zh_translations.parquet").to_pylist():

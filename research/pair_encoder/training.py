@@ -189,8 +189,7 @@ class DeviceTable:
             # With four dimensions it is taken as it is, without asking the device what it masks.
             "attention_mask": mask[:, None, None].expand(-1, 1, length, -1).contiguous(),
         }
-        half = self.type == torch.bfloat16
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=half):
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.type == torch.bfloat16):
             logits, wrong = model(inputs, source.float(), paraphrase.float())
         return logits, wrong, torch.where(inside, self.of["marks"][places], UNKNOWN)
 
@@ -282,8 +281,7 @@ def train(
 
 def rate_share(progress: float) -> float:
     """Share of the highest learning rate: warm-up, then half a cosine."""
-    cosine = (1 + math.cos(math.pi * progress)) / 2
-    return min(1.0, progress / WARMUP) * max(LEAST, cosine)
+    return min(1.0, progress / WARMUP) * max(LEAST, (1 + math.cos(math.pi * progress)) / 2)
 
 
 @torch.no_grad()

@@ -158,8 +158,7 @@ def on_one_scale(rated: pd.DataFrame, again: Sequence[Path]) -> pd.DataFrame:
         rated.loc[later, list(RATINGS)] = moved.clip(0, 1)
     rated["component"] = components(rated["group"], rated["source"])
     rated["part"] = [part_of(name) for name in rated["component"]]
-    apart = rated["kind"].str.startswith(APART) & (rated["part"] == "encoder")
-    rated.loc[apart, "part"] = "heads"
+    rated.loc[rated["kind"].str.startswith(APART) & (rated["part"] == "encoder"), "part"] = "heads"
     return rated
 
 

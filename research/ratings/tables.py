@@ -108,8 +108,7 @@ def numbers_of(
     wrong = np.flatnonzero(~right(numbers))
     if len(wrong):
         row, number, value = int(wrong[0]), numbers[wrong[0]], column.iloc[wrong[0]]
-        words = isinstance(value, str) and np.isnan(number)
-        given = repr(value) if words else f"{number:g}"
+        given = repr(value) if isinstance(value, str) and np.isnan(number) else f"{number:g}"
         raise ValueError(f"{where}: row {row + 1} has {given}, expected {expected}")
     return numbers
 

@@ -122,8 +122,7 @@ def show_pairs(console: Console, folder: str, count: int, why: Why) -> None:
     last = len(scores) - 1
     steps = {round(k * last / max(count - 1, 1)) for k in range(count)} if last >= 0 else set()
     chosen = scores["pair_id"].take(sorted(steps))
-    rows = pairs.to_table(filter=ds.field("pair_id").isin(chosen)).sort_by(order)
-    for row in rows.to_pylist():
+    for row in pairs.to_table(filter=ds.field("pair_id").isin(chosen)).sort_by(order).to_pylist():
         console.print(f"\n[bold]{row['spscore']:.3f}[/bold]  stage {row['stage']}  {row['origin']}")
         for side in ("source", "paraphrase"):
             console.print(f"  {side:<10}  {row[side]}", markup=False, soft_wrap=True)

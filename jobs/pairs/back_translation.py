@@ -49,8 +49,7 @@ class BackTranslation(ThereAndBack):
         return [direction for pivot in self.pivot for direction in self._there_and_back(pivot)]
 
     def _there_and_back(self, pivot: str) -> tuple[Direction, Direction]:
-        there = Direction.of(self.model, CHINESE, pivot)
-        return there, Direction.of(self.model, pivot, CHINESE)
+        return Direction.of(self.model, CHINESE, pivot), Direction.of(self.model, pivot, CHINESE)
 
     def candidates(self, sentences: Sequence[str]) -> Iterable[Candidate]:
         """Yields a candidate of each sentence for each pivot."""

@@ -284,8 +284,7 @@ def pick_examples(job: Job, stages: Mapping[str, Mapping[int, int]]) -> list[dic
         middles = ((np.arange(EXAMPLES) + 0.5) / EXAMPLES * len(pairs)).astype(int)
         examples += [pairs[place] for place in np.unique(middles) if pairs]
     for pair in examples:
-        explain = job.metric.explain
-        pair["reasons"] = explain(pair["source"], pair["paraphrase"], segmenter)
+        pair["reasons"] = job.metric.explain(pair["source"], pair["paraphrase"], segmenter)
     return examples
 
 

@@ -128,8 +128,7 @@ class CutPoints:
 def count_cells(pairs: DataFrame, cuts: Mapping[str, Cuts]) -> Cells:
     """Counts pairs, which have the columns origin, spscore and meaning."""
     held = held_back("origin", "meaning", min_meaning_of(cuts))
-    columns = [F.col("origin"), score_bin_column(), held]
-    counted = pairs.groupBy(*columns).count().collect()
+    counted = pairs.groupBy(*[F.col("origin"), score_bin_column(), held]).count().collect()
     return Counter({(origin, index, held): pairs for origin, index, held, pairs in counted})
 
 

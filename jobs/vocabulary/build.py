@@ -141,8 +141,7 @@ def build_vocabulary(
 
 def table(counts: dict[str, dict[str, int]]) -> str:
     """Formats the paper's Table 5, and the shares of its Figure 2. counts: of class_counts."""
-    sums = pd.DataFrame(counts).sum(axis=1)
-    total = {str(name): int(count) for name, count in sums.items()}
+    total = {str(name): int(count) for name, count in pd.DataFrame(counts).sum(axis=1).items()}
     rows = []
     for name, own in (*counts.items(), ("total", total)):
         share = f"{own['kept'] / own['distinct']:.2f}" if own["distinct"] else "–"

@@ -54,8 +54,7 @@ def write(folder: Path, result: dict[str, Any], tables: Mapping[str, pd.DataFram
     text = write_report(TEMPLATE, folder, result, estimate=_estimate)
     table = pa.Table.from_pandas(pd.concat(tables.values()), preserve_index=False)
     signatures = {one["name"]: one["signature"] for one in result["measures"]}
-    table = table.replace_schema_metadata(signatures)
-    storage.write_table(str(folder / "scores.parquet"), table)
+    storage.write_table(str(folder / "scores.parquet"), table.replace_schema_metadata(signatures))
     print(text.partition("\n## Cases")[0].partition("\n## Signatures")[0])
     print(folder / "evaluation.md")
 

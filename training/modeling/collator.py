@@ -102,6 +102,5 @@ def causal_prompts(
         ids = tokenizer(source, add_special_tokens=False)["input_ids"]
         if len(ids) > max_length:
             source = tokenizer.decode(ids[:max_length]).rstrip("\ufffd")
-        ids = tokenizer(prompt(source, code), add_special_tokens=False)["input_ids"]
-        rows.append(first + ids)
+        rows.append(first + tokenizer(prompt(source, code), add_special_tokens=False)["input_ids"])
     return rows

@@ -14,8 +14,7 @@ import numpy as np
 
 def write_json(path: Path, description: Mapping[str, Any]) -> None:
     """Writes a description."""
-    text = json.dumps(description, ensure_ascii=False, indent=2)
-    path.write_text(text + "\n", encoding="utf-8")
+    path.write_text(json.dumps(description, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
 def read_json(path: Path, what: str, expected: Mapping[str, object]) -> dict[str, Any]:

@@ -78,8 +78,7 @@ def replaced(source: Sentence, paraphrase: Sentence) -> float:
 
 def deleted(source: Sentence, paraphrase: Sentence) -> float:
     """Returns the share of the source's words that the paraphrase does not have."""
-    gone = Counter(source.words) - Counter(paraphrase.words)
-    return _ratio(gone.total(), len(source.words))
+    return _ratio((Counter(source.words) - Counter(paraphrase.words)).total(), len(source.words))
 
 
 def added(source: Sentence, paraphrase: Sentence) -> float:

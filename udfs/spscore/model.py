@@ -250,8 +250,7 @@ class SPScore:
         if index is not None and isinstance(paraphrase, pd.Series):
             if not index.equals(paraphrase.index):
                 raise ValueError("source and paraphrase have different indexes")
-        outputs = self.outputs(source, paraphrase, segmenter)
-        return pd.DataFrame(outputs, index, list(OUTPUTS))
+        return pd.DataFrame(self.outputs(source, paraphrase, segmenter), index, list(OUTPUTS))
 
     def explain(
         self,

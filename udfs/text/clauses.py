@@ -7,8 +7,9 @@ it belongs to a number, a time or an address (3.14, 1,000, 12:30, a.cn).
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
+
+from gaixie.udfs.text.normalise import is_latin
 
 
 @njit(cache=True, nogil=True)
@@ -49,10 +50,4 @@ def cuts_code(text, position):
     if code != 0x2C and code != 0x2E and code != 0x3A:  # , . :
         return False
     inside = position > 0 and position + 1 < len(text)
-    return not (inside and _ascii_alnum(text[position - 1]) and _ascii_alnum(text[position + 1]))
-
-
-@njit(cache=True, nogil=True)
-def _ascii_alnum(code):
-    lower = code | np.uint32(0x20)
-    return 0x30 <= code <= 0x39 or 0x61 <= lower <= 0x7A
+    return not (inside and is_latin(text[position - 1]) and is_latin(text[position + 1]))

@@ -3,7 +3,8 @@
 Characters that show nothing (control characters, zero-width spaces, byte order marks, direction
 marks, soft hyphens, variation selectors: Unicode's Default_Ignorable_Code_Point) go, except within
 emoji sequences. Then NFKC (Unicode Standard Annex #15); then each run of whitespace becomes one
-space, ends stripped.
+space, ends stripped. A run with a line break, a tab or an ideographic space goes beside a Han
+character, unless a Latin letter or a digit is on the other side: it comes from the layout.
 
 :func:`normalise` is the definition, on one Python string. :func:`normalise_column` returns the same
 characters for an Arrow column at kernel speed: it decodes UTF-8, looks up each code point's NFKC
@@ -73,6 +74,15 @@ _HIDDEN = re.compile(INVISIBLE)
 _SEQUENCE = re.compile(rf"({_STYLED}(?:\u200d{_STYLED})*|[#*0-9]\ufe0f\u20e3)|{INVISIBLE}+")
 """An emoji sequence (Unicode Technical Standard #51), which stays, or invisible characters."""
 
+_BREAKS = "\t-\r\x85\u2028\u2029\u3000"
+_HAN = "\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+_MARKS = "\u0300-\u036f\u064b-\u0652\u0670\u3099\u309a"
+"""Marks that NFKC puts behind a space: ´ ゛."""
+_RUN = rf"\s*[{_BREAKS}]\s*"
+_LAYOUT = re.compile(
+    rf"(?<=[{_HAN}]){_RUN}(?=[^\sA-Za-z0-9{_MARKS}])|(?<=[^\sA-Za-z0-9]){_RUN}(?=[{_HAN}])"
+)
+
 _CLUSTER = re.compile(r"(?s).[\u0300-\u036f\u1161-\u11ff\u3099\u309a\uff9e\uff9f]*")
 """A character with the marks that combine with it: accents, Hangul vowels, kana's voicing."""
 
@@ -96,7 +106,8 @@ def may_hide(texts: pa.Array) -> np.ndarray:
 
 def normalise(text: str) -> str:
     """Returns the form of a text that every feature reads, as defined above."""
-    return " ".join(unicodedata.normalize("NFKC", visible(text)).split())
+    form = unicodedata.normalize("NFKC", visible(text).replace("\u3000", "\t"))
+    return " ".join(_LAYOUT.sub("", form).split())
 
 
 def written_places(written: str) -> list[int] | None:
@@ -255,10 +266,8 @@ def _may_hide(data, byte_offsets, cells):
 
 @njit(cache=True, nogil=True)
 def _normalise_rows(data, byte_offsets, flags, cells, expanded, expansion_offsets):
-    """Decodes, maps and collapses every row of UTF-8; flags rows that need the definition.
-
-    Decoding in a function of its own takes two to four times as long.
-    """
+    """Decodes, maps and collapses every row of UTF-8; flags rows that need the definition."""
+    # Decoding in a function of its own takes two to four times as long.
     rows = len(flags)
     values = np.empty(byte_offsets[rows] - byte_offsets[0], np.uint32)
     offsets = np.zeros(rows + 1, np.int64)
@@ -269,7 +278,7 @@ def _normalise_rows(data, byte_offsets, flags, cells, expanded, expansion_offset
         p, end = np.int64(byte_offsets[row]), np.int64(byte_offsets[row + 1])
         if flag & NULL:
             p = end
-        pending_space = False
+        pending_space = layout = False
         while p < end:
             code = np.int64(data[p])
             if code < 0x80:
@@ -287,16 +296,19 @@ def _normalise_rows(data, byte_offsets, flags, cells, expanded, expansion_offset
             cell = cells[code]
             if cell == _SPACE:
                 pending_space = w > start
+                layout |= 0x09 <= code <= 0x0D or code in (0x85, 0x2028, 0x2029, 0x3000)
                 continue
             if cell == _INVISIBLE:
                 continue
             if cell == _COMPOSES:
                 flag |= _NEEDS_DEFINITION
                 cell = np.uint32(code)
+            k = cell & np.uint32(0x7FFFFFFF)
             if pending_space:
+                after = cell if cell < _EXPANSION else expanded[expansion_offsets[k]]
                 values[w] = 0x20
-                w += 1
-                pending_space = False
+                w += not (layout and _goes(values[w - 1], after))
+            pending_space = layout = False
             if cell < _EXPANSION:
                 values[w] = cell
                 w += 1
@@ -305,7 +317,6 @@ def _normalise_rows(data, byte_offsets, flags, cells, expanded, expansion_offset
                 elif cell == 0xFFFD:
                     flag |= UNDECODABLE
                 continue
-            k = cell & np.uint32(0x7FFFFFFF)
             form = expanded[expansion_offsets[k] : expansion_offsets[k + 1]]
             w, flag = _append(form, values, start, w, flag)
         if flag & UNDECODABLE:
@@ -314,6 +325,20 @@ def _normalise_rows(data, byte_offsets, flags, cells, expanded, expansion_offset
         flags[row] = flag
         offsets[row + 1] = w
     return values[:w], offsets
+
+
+@njit(cache=True, nogil=True)
+def _goes(before, after):
+    """Tells whether a run of the layout goes between two characters."""
+    if after == 0x20:  # of a form such as "´"
+        return False
+    return (is_han(before) and not is_latin(after)) or (is_han(after) and not is_latin(before))
+
+
+@njit(cache=True, nogil=True)
+def is_latin(code):
+    """Tells whether a code point is a digit or a letter of ASCII."""
+    return 0x30 <= code <= 0x39 or 0x61 <= code | np.uint32(0x20) <= 0x7A
 
 
 @njit(cache=True, nogil=True)

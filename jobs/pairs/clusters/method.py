@@ -227,8 +227,7 @@ def key_hashes(keys: tuple[str, ...], columns: dict[str, str]) -> Column:
     for key in keys:
         names = [columns[name] for name in key.split("+")]
         parts = [F.nullif(F.trim(F.col(name).cast("string")), F.lit("")) for name in names]
-        is_filled = F.concat(*parts).isNotNull()
-        hashes.append(F.when(is_filled, F.xxhash64(F.lit(key), *parts)))
+        hashes.append(F.when(F.concat(*parts).isNotNull(), F.xxhash64(F.lit(key), *parts)))
     return F.array_compact(F.array(*hashes))
 
 

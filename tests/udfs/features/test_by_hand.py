@@ -81,7 +81,7 @@ SL = [
     ("今天天气很好", 6),
     ("", 0),
     (" \u3000\n", 0),
-    ("  你\u3000 好\t吗\n", 5),  # 你 好 吗
+    ("  你 好\t吗\n", 4),  # 你 好吗
     ("𠮷野家", 3),  # beyond the basic plane
     ("👨\u200d👩\u200d👧", 5),  # three faces, two joiners
     ("等等…", 5),  # … is ... under NFKC

@@ -47,7 +47,16 @@ def without_invisible(text: str) -> str:
 
 
 def by_definition(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", without_invisible(text)).split())
+    form = unicodedata.normalize("NFKC", without_invisible(text).replace("\u3000", "\n"))
+    parts = re.split(r"(\s+)", form)
+    for k in range(1, len(parts), 2):
+        before, after = parts[k - 1][-1:], parts[k + 1][:1]
+        beside = [(before, after), (after, before)]
+        layout = {*parts[k]} & {*"\t\n\v\f\r\x85\u2028\u2029"}
+        layout = layout and not re.match(f"[{norm._MARKS}]", after)
+        goes = any(IS_HAN.match(a) and not re.match("[A-Za-z0-9]", b) for a, b in beside)
+        parts[k] = "" if layout and goes else " "
+    return "".join(parts).strip()
 
 
 def column(texts, kind=None) -> tuple[list[str], list[int]]:
@@ -71,8 +80,9 @@ def assert_as_definition(texts: list[str]) -> None:
 
 GOLDEN = [
     ("ＡＢＣ１２３，。！？", "ABC123,。!?"),
-    ("  你\u3000好\t\n吗\r\n", "你 好 吗"),
-    ("\x0b你\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2000\u2028\u2029\u202f\u205f好", "你 好"),
+    ("  你 好\t\n吗\r\n", "你 好吗"),
+    ("\x0b你\x1c\x1d\x1e\x1f\xa0\u1680\u2000\u202f\u205f好", "你 好"),
+    ("他说，\n你　好！\r\n\r\n用AI\n3 天\u2028做完", "他说,你好!用AI 3 天做完"),
     ("你\u200b 好 \u2060", "你 好"),
     ("e\u200b\u0301", "é"),
     ("\u3164\uffa0\u1160", ""),

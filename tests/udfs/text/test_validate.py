@@ -42,7 +42,8 @@ CASES = [
     ("今天 \u3000", GOOD, "too_short"),  # three characters only before normalisation
     ("e\u0301好", GOOD, "too_short"),
     ("今天…好啊", GOOD, "too_long"),  # … becomes three characters: seven in all
-    ("今天   \n\n  好", GOOD, None),  # ten characters, four after normalisation
+    ("今天       好", GOOD, None),  # ten characters, four after normalisation
+    ("今天   \n\n  好", GOOD, "identical"),
     ("𠮷𠮷𠮷𠮷𠮷𠮷", GOOD, None),  # 24 bytes, six characters
     ("abc", GOOD, "no_han"),
     ("ひらが", GOOD, "no_han"),

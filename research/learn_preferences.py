@@ -137,7 +137,7 @@ class Learner:
         self.tokenizer = Tokenizer.from_file(str(self.files[0]))
         eager = {"dtype": "auto", "attn_implementation": "eager"}
         model = AutoModelForCausalLM.from_pretrained(base, **eager)
-        if len(model.get_input_embeddings().weight) != self.tokenizer.get_vocab_size():
+        if model.config.vocab_size != self.tokenizer.get_vocab_size():
             raise ValueError(f"{base}: its tokens are not those of {adapter}")
         quantise_linear_layers(model)
         self.model: Any = PeftModel.from_pretrained(model, str(adapter), is_trainable=True)
@@ -146,7 +146,7 @@ class Learner:
 
     def log_probabilities(self, texts: Sequence[Text]) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns the log probability of each paraphrase and its end, and its number of tokens."""
-        end = self.tokenizer.token_to_id(END)
+        [end] = self._ids(END)
         starts = [self._ids(prompt(text.source, text.code)) for text in texts]
         ends = [[*self._ids(text.paraphrase), end] for text in texts]
         lines = [torch.tensor(a + b) for a, b in zip(starts, ends, strict=True)]

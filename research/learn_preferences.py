@@ -77,14 +77,13 @@ def learn(args: argparse.Namespace) -> None:
     preferred, pairs = preferences(rated), written(pd.read_parquet(args.pairs))
     say(f"{len(preferred):,} preferences, {len(pairs):,} pairs")
     learner = Learner(args.base, args.adapter)
-    step, saved = learner.resume(args.output), time.monotonic()
-    while step < args.steps:
+    saved = time.monotonic()
+    for step in range(learner.resume(args.output) + 1, args.steps + 1):
         losses = [
             learner.backward(_turn(preferred, part), _turn(pairs, part))
-            for part in range(step * PARTS, (step + 1) * PARTS)
+            for part in range(step * PARTS - PARTS, step * PARTS)
         ]
         learner.update(step)
-        step += 1
         if step % 10 == 0 or step == args.steps:
             say(f"step {step:,} of {args.steps:,}: loss {sum(losses) / PARTS:.3f}")
         if step == args.steps or time.monotonic() - saved > SAVE_SECONDS:
@@ -174,7 +173,7 @@ class Learner:
 
     def update(self, step: int) -> None:
         """Changes the weights."""
-        self.optimizer.param_groups[0]["lr"] = RATE * min(1, (step + 1) / WARM_UP)
+        self.optimizer.param_groups[0]["lr"] = RATE * min(1, step / WARM_UP)
         torch.nn.utils.clip_grad_norm_(self.weights, 1.0)
         self.optimizer.step()
         self.optimizer.zero_grad()
@@ -189,7 +188,7 @@ class Learner:
         (output / "state.part").replace(output / STATE)
 
     def resume(self, output: Path) -> int:
-        """Takes the state of an output, if it has one, and returns the number of its next step."""
+        """Takes the state of an output, if it has one, and returns how many steps were done."""
         if not (output / STATE).is_file():
             return 0
         state = torch.load(output / STATE, weights_only=True)

@@ -121,7 +121,8 @@ class Examples:
         """Draws S0 of a written group and another of it, or a counterpart, with their kind's mean
         ratings."""
         if counterparts is not None and self.random.random() < 0.4:
-            drawn = unequal(texts[0], counterparts[self.random.choice(FLUENT_COUNTERPARTS)])
+            kind = self.random.choice(FLUENT_COUNTERPARTS)
+            drawn = unequal(texts[0], counterparts[kind])
         else:
             number = self.random.randrange(1, len(texts))
             kind, drawn = f"S{number}", equal(texts[0], texts[number])

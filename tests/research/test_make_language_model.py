@@ -161,7 +161,7 @@ def test_it_makes_a_model_that_loads(corpus, tmp_path, capsys):
 
 def test_excluded_sentences_and_what_overlaps_with_them(tmp_path):
     path = tmp_path / "rated.jsonl"
-    path.write_text(json.dumps({"source": "一二三四五六七八九十甲乙", "paraphrase": "短\u3000句"}))
+    path.write_text(json.dumps({"source": "一二三四五六七八九十甲乙", "paraphrase": "短\u2003句"}))
     excluded = Excluded(path)
     shared, part = "二三四五六七八九十甲", "一二三四五六七八九"
     groups = [[f"前{shared}后"], [f"前{part}后"], ["短 句"], ["短 句子"], ["好", shared]]

@@ -81,6 +81,7 @@ def test_the_first_look_is_a_score_that_is_understood(open_page):
     for own, said in (
         (kept | {"meaning": low - 0.01}, "，意思可能有出入，请核对"),
         (kept | {"meaning": low}, "，未见明显出入"),
+        (kept | {"reasons": ["meaning: “3” became “5”"]}, "，意思可能有出入，请核对"),
         (lost | {"meaning": 0.9}, "：意思很可能变了"),
         (lost | {"sentences": [kept]}, "：改写欠佳，逐句未见意思改变，连起来请核对"),
         (kept | {"sentences": [kept, lost | {"number": 3}]}, "改动较轻，第 3 句意思可能变了"),

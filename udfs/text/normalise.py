@@ -3,8 +3,8 @@
 Characters that show nothing (control characters, zero-width spaces, byte order marks, direction
 marks, soft hyphens, variation selectors: Unicode's Default_Ignorable_Code_Point) go, except within
 emoji sequences. Then NFKC (Unicode Standard Annex #15); then each run of whitespace becomes one
-space, ends stripped. A run with a line break, a tab or an ideographic space goes beside a Han
-character, unless a Latin letter or a digit is on the other side: it comes from the layout.
+space, ends stripped. But a run that holds a line break, a tab or an ideographic space is layout:
+beside a Han character it is dropped, unless a Latin letter or a digit is on its other side.
 
 :func:`normalise` is the definition, on one Python string. :func:`normalise_column` returns the same
 characters for an Arrow column at kernel speed: it decodes UTF-8, looks up each code point's NFKC
@@ -307,7 +307,7 @@ def _normalise_rows(data, byte_offsets, flags, cells, expanded, expansion_offset
             if pending_space:
                 after = cell if cell < _EXPANSION else expanded[expansion_offsets[k]]
                 values[w] = 0x20
-                w += not (layout and _goes(values[w - 1], after))
+                w += not (layout and _is_dropped(values[w - 1], after))
             pending_space = layout = False
             if cell < _EXPANSION:
                 values[w] = cell
@@ -328,8 +328,8 @@ def _normalise_rows(data, byte_offsets, flags, cells, expanded, expansion_offset
 
 
 @njit(cache=True, nogil=True)
-def _goes(before, after):
-    """Tells whether a run of the layout goes between two characters."""
+def _is_dropped(before, after):
+    """Tells whether layout between two characters is dropped."""
     if after == 0x20:  # of a form such as "´"
         return False
     return (is_han(before) and not is_latin(after)) or (is_han(after) and not is_latin(before))

@@ -39,8 +39,8 @@ from gaixie.udfs.text.compiled import entry, inner, read_only
 DIGITS = {character: value for value, character in enumerate("零一二三四五六七八九")}
 DIGITS |= {"〇": 0, "两": 2}
 UNITS = {"十": 1e1, "百": 1e2, "千": 1e3, "万": 1e4, "亿": 1e8}
-FINE = dict(zip("○◯壹贰叁肆伍陆柒捌玖拾佰仟", "零零一二三四五六七八九十百千", strict=True))
-"""The numerals of official papers; one alone may be a name or a mark: 陆先生."""
+FINANCIAL = dict(zip("○◯壹贰叁肆伍陆柒捌玖拾佰仟", "零零一二三四五六七八九十百千", strict=True))
+"""Financial numerals, and the circle that is a zero; one alone may be a name or a mark: 陆先生."""
 MEASURES = (
     "第个年月日号天次名人位岁元块点分秒时楼种件条张本只度倍米届级章节项步间座场家份台辆把颗片段句遍趟回双对"
     "组批套册箱袋瓶杯盒架艘匹株棵首幅封世纪初旬底多余几半整支枚吨斤亩公里厘毫美英欧折星期"
@@ -77,7 +77,7 @@ NUMERAL = DIGIT_MASK | UNIT_MASK << UNIT_SHIFT
 _COMMA, _STOP, _POINT, _MINUTE, _PERCENT, _PER_MILLE, _COLON = map(ord, ",.点分%‰:")
 _PART, _OF, _MANY, _OVER, _TEN, _TENTH, _QUARTER, _HOUR = map(ord, "分之多余十成刻时")
 _DASH, _MINUS, _BELOW, _ZERO = map(ord, "-−下零")
-_ALONE = np.array([*map(ord, "一十" + "".join(FINE))], np.uint32)
+_ALONE = np.array([*map(ord, "一十" + "".join(FINANCIAL))], np.uint32)
 _REACHED = np.array([*map(ord, "到至为是达约了 ,:(")], np.uint32)
 """What stands before the minus of a number, and not of a range or a code: 降到-5度."""
 _SIZES = np.array([1.0, *UNITS.values()])
@@ -90,7 +90,7 @@ def cells() -> dict[str, int]:
     table = {str(digit): digit + 1 | ARABIC for digit in range(10)}
     table |= {character: digit + 1 for character, digit in DIGITS.items()}
     table |= {character: k << UNIT_SHIFT for k, character in enumerate(UNITS, 1)}
-    table |= {fine: table[plain] for fine, plain in FINE.items()}
+    table |= {character: table[plain] for character, plain in FINANCIAL.items()}
     marked = ((MEASURE, MEASURES), (IS_BEFORE, BEFORE), (IS_BEHIND, BEHIND), (HALF, "半"))
     for bit, characters in marked:
         for character in characters:

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import argparse
 import random
-import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -36,6 +35,7 @@ import pandas as pd
 import torch
 from torch.nn.functional import cross_entropy, logsigmoid
 
+from gaixie.research.adapting import Adapter, turn
 from gaixie.research.ratings.rated import GOOD
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.paraphrase.prompt import END, degree, prompt
@@ -46,7 +46,6 @@ MICRO, PARTS = 2, 3
 MOST = 5
 """Preferences of a source and code."""
 SAVE_SECONDS = 600
-STATE = "state.pt"
 
 
 class Text(NamedTuple):
@@ -80,10 +79,10 @@ def learn(args: argparse.Namespace) -> None:
     saved = time.monotonic()
     for step in range(learner.resume(args.output) + 1, args.steps + 1):
         losses = [
-            learner.backward(_turn(preferred, part), _turn(pairs, part))
+            learner.backward(turn(preferred, part, MICRO), turn(pairs, part, MICRO))
             for part in range(step * PARTS - PARTS, step * PARTS)
         ]
-        learner.update(step)
+        learner.update(RATE * min(1, step / WARM_UP))
         if step % 10 == 0 or step == args.steps:
             say(f"step {step:,} of {args.steps:,}: loss {sum(losses) / PARTS:.3f}")
         if step == args.steps or time.monotonic() - saved > SAVE_SECONDS:
@@ -118,44 +117,21 @@ def written(pairs: pd.DataFrame) -> list[Text]:
     return [text for text in asked if text.code != "1"]
 
 
-def _turn(rows: Sequence[Any], number: int) -> list[Any]:
-    return [rows[(number * MICRO + k) % len(rows)] for k in range(MICRO)]
-
-
-class Learner:
-    """An adapter on its base, and what trains it."""
-
-    def __init__(self, base: Path, adapter: Path):
-        from peft import PeftModel
-        from tokenizers import Tokenizer
-        from transformers import AutoModelForCausalLM
-
-        from gaixie.training.modeling.eight_bits import quantise_linear_layers
-
-        self.files = [adapter / name for name in ("tokenizer.json", "tokenizer_config.json")]
-        self.tokenizer = Tokenizer.from_file(str(self.files[0]))
-        eager = {"dtype": "auto", "attn_implementation": "eager"}
-        model = AutoModelForCausalLM.from_pretrained(base, **eager)
-        if model.config.vocab_size != self.tokenizer.get_vocab_size():
-            raise ValueError(f"{base}: its tokens are not those of {adapter}")
-        quantise_linear_layers(model)
-        self.model: Any = PeftModel.from_pretrained(model, str(adapter), is_trainable=True)
-        self.weights = [own for own in self.model.parameters() if own.requires_grad]
-        self.optimizer = torch.optim.AdamW(self.weights, betas=(0.9, 0.98), weight_decay=0.0)
+class Learner(Adapter):
+    """An adapter that learns from preferences and pairs."""
 
     def log_probabilities(self, texts: Sequence[Text]) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns the log probability of each paraphrase and its end, and its number of tokens."""
-        [end] = self._ids(END)
-        starts = [self._ids(prompt(text.source, text.code)) for text in texts]
-        ends = [[*self._ids(text.paraphrase), end] for text in texts]
+        [end] = self.ids(END)
+        starts = [self.ids(prompt(text.source, text.code)) for text in texts]
+        ends = [[*self.ids(text.paraphrase), end] for text in texts]
         lines = [torch.tensor(a + b) for a, b in zip(starts, ends, strict=True)]
         ids = torch.nn.utils.rnn.pad_sequence(lines, True, end)
         place = torch.arange(ids.shape[1])
         first, last = (torch.tensor([*map(len, own)])[:, None] for own in (starts, lines))
-        core = self.model.base_model.model
-        states = core.model(ids, attention_mask=(place < last).long()).last_hidden_state[:, :-1]
+        states = self.states(ids, (place < last).long())[:, :-1]
         asked = ((place >= first) & (place < last))[:, 1:]
-        logits = core.lm_head(states[asked]).float()
+        logits = self.model.base_model.model.lm_head(states[asked]).float()
         found = -cross_entropy(logits, ids[:, 1:][asked], reduction="none")
         return torch.zeros(len(texts)).index_add(0, asked.nonzero()[:, 0], found), asked.sum(1)
 
@@ -170,36 +146,6 @@ class Learner:
         loss = loss - own.sum() / of_own.sum()
         (loss / PARTS).backward()
         return float(loss.detach())
-
-    def update(self, step: int) -> None:
-        """Changes the weights."""
-        self.optimizer.param_groups[0]["lr"] = RATE * min(1, step / WARM_UP)
-        torch.nn.utils.clip_grad_norm_(self.weights, 1.0)
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-
-    def save(self, output: Path, step: int) -> None:
-        """Writes the adapter, and the state to go on from."""
-        self.model.save_pretrained(output)
-        for file in self.files:
-            shutil.copy(file, output)
-        state = {"step": step, "weights": self.weights, "optimizer": self.optimizer.state_dict()}
-        torch.save(state, output / "state.part")
-        (output / "state.part").replace(output / STATE)
-
-    def resume(self, output: Path) -> int:
-        """Takes the state of an output, if it has one, and returns how many steps were done."""
-        if not (output / STATE).is_file():
-            return 0
-        state = torch.load(output / STATE, weights_only=True)
-        self.optimizer.load_state_dict(state["optimizer"])
-        with torch.no_grad():
-            for own, saved in zip(self.weights, state["weights"], strict=True):
-                own.copy_(saved)
-        return int(state["step"])
-
-    def _ids(self, text: str) -> list[int]:
-        return list(self.tokenizer.encode(text, add_special_tokens=False).ids)
 
 
 if __name__ == "__main__":

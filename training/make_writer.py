@@ -1,14 +1,16 @@
-"""Makes the folder from which gaixie paraphrase writes: a base and our adapter, in eight bits.
+"""Makes what gaixie paraphrase needs, the writer and the judge: a base and our adapters, in eight
+bits.
 
-  python training/make_writer.py                  the adapter that ships, on its base
+  python training/make_writer.py                  the adapters that ship, on their base
   python training/make_writer.py --adapter adapters/own --output writers/own
   gaixie paraphrase --model writers/own "…"
 
-Downloads the base (1.1 GB) unless --parts has it, and needs 8 GB of memory, two minutes and 1.4 GB
-of disk; PyTorch is not needed. --adapter is a folder of PEFT for a base of kind Qwen2 that
-modeling/base_files.py knows; its tokenizer's tokens are kept. (A model of training/curriculum.py is
-whole: ct2-transformers-converter --model … --quantization int8 --copy_files tokenizer.json.)
-Exit codes: 0 done, 2 something to fix (one line says what).
+Downloads the base (1.1 GB) unless --parts has it, and needs 8 GB of memory, four minutes and 2.4 GB
+of disk; PyTorch is not needed. What is there already stays. --adapter is a folder of PEFT for a
+base of kind Qwen2 that modeling/base_files.py knows; its tokenizer's tokens are kept. With a
+judge.json (udfs/paraphrase/judge.py) it is a judge's, and has the weights of its head too. (A model of
+training/curriculum.py is whole: ct2-transformers-converter --model … --quantization int8
+--copy_files tokenizer.json.) Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations
@@ -27,13 +29,14 @@ from pydantic import Field
 
 from gaixie.training.modeling.base_files import PACKAGES, assemble
 from gaixie.udfs.command_line import make_parser, run_command, say
+from gaixie.udfs.paraphrase.judge import DESCRIPTION, judge_folder
 from gaixie.udfs.paraphrase.paraphraser import writer_folder
 from gaixie.udfs.paraphrase.prompt import END
 from gaixie.udfs.paraphrase.writer import MODEL, TOKENIZER
 from gaixie.udfs.storage.settings import Options, add_options, options_of
 
-SHIPPED = Path(__file__).parents[1] / "udfs/models/writer-zh"
-CONFIG, CHANGES = "adapter_config.json", "adapter_model.safetensors"
+MODELS = Path(__file__).parents[1] / "udfs/models"
+CONFIG, CHANGES, HEAD = "adapter_config.json", "adapter_model.safetensors", "head"
 ADAPTED = {f"attn_{name}": f"self_attn.{name[0]}_proj" for name in ("q", "k", "v", "output")}
 ADAPTED |= {f"ffn_{name}": f"mlp.{name}_proj" for name in ("gate", "up", "down")}
 """The linear layers of a block: their names in the file of the base and in PEFT."""
@@ -42,10 +45,10 @@ ADAPTED |= {f"ffn_{name}": f"mlp.{name}_proj" for name in ("gate", "up", "down")
 class Writing(Options):
     """What is put together, and where it goes."""
 
-    adapter: Path = SHIPPED
-    """Folder of an adapter and its tokenizer."""
-    output: Path = Field(default_factory=writer_folder, title="FOLDER")
-    """Folder that gaixie paraphrase reads; by default the one where it looks."""
+    adapter: Path | None = None
+    """Folder of an adapter and its tokenizer, instead of those that ship; with --output."""
+    output: Path | None = Field(default=None, title="FOLDER")
+    """Folder that gaixie paraphrase reads; by default those where it looks."""
     parts: Path | None = None
     """Folder that has, or gets, the file of the base's weights; by default a temporary one."""
 
@@ -59,33 +62,51 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def make(options: Writing) -> None:
-    """Runs the command: merges, converts, publishes the folder at once."""
+    """Runs the command: merges, converts, publishes each folder at once."""
     import gguf  # noqa: F401  (before the download)
     import safetensors  # noqa: F401
 
-    if options.output.exists():
-        raise ValueError(f"{options.output}: is there already; move it away")
+    if (options.adapter is None) != (options.output is None):
+        raise ValueError("--adapter and --output: give both, or neither")
+    wanted = {MODELS / "writer-zh": writer_folder(), MODELS / "judge-zh": judge_folder()}
+    if options.adapter and options.output:
+        wanted = {options.adapter: options.output}
+    lacking = {adapter: output for adapter, output in wanted.items() if not output.exists()}
+    if not lacking:
+        there = " and ".join(map(str, wanted.values()))
+        raise ValueError(f"{there}: is there already; move it away")
+    bases = {adapter: _base_of(adapter) for adapter in lacking}
+    parent = next(iter(lacking.values())).parent
+    parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="gaixie-", dir=parent) as work:
+        for adapter, output in lacking.items():
+            weights = assemble(bases[adapter], options.parts or Path(work))
+            say(f"merging {bases[adapter]} with {adapter.name}, in eight bits: some two minutes")
+            made = Path(work, "made")
+            AdaptedQwen(weights, adapter).convert(str(made), quantization="int8")
+            for name in {TOKENIZER, DESCRIPTION} & {path.name for path in adapter.iterdir()}:
+                shutil.copy(adapter / name, made)
+            made.rename(output)
+            print(f"{output}: {(output / MODEL).stat().st_size / 1e9:.2f} GB")
+
+
+def _base_of(adapter: Path) -> str:
+    """Returns the name of an adapter's base. Raises ValueError if it is no such folder."""
     for name in (CONFIG, CHANGES, TOKENIZER):
-        if not (options.adapter / name).is_file():
-            raise ValueError(f"{options.adapter}: has no {name}")
-    base = json.loads((options.adapter / CONFIG).read_text("utf-8"))["base_model_name_or_path"]
+        if not (adapter / name).is_file():
+            raise ValueError(f"{adapter}: has no {name}")
+    base = json.loads((adapter / CONFIG).read_text("utf-8"))["base_model_name_or_path"]
     if base not in PACKAGES:
-        raise ValueError(f"{options.adapter}: its base is {base}, not one of {', '.join(PACKAGES)}")
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="gaixie-", dir=options.output.parent) as work:
-        weights = assemble(base, options.parts or Path(work))
-        say(f"merging {base} with {options.adapter.name}, in eight bits: some two minutes")
-        made = Path(work, "made")
-        AdaptedQwen(weights, options.adapter).convert(str(made), quantization="int8")
-        shutil.copy(options.adapter / TOKENIZER, made)
-        made.rename(options.output)
-    print(f"{options.output}: {(options.output / MODEL).stat().st_size / 1e9:.2f} GB")
+        raise ValueError(f"{adapter}: its base is {base}, not one of {', '.join(PACKAGES)}")
+    return base
 
 
 class AdaptedQwen(ctranslate2.converters.Converter):
     """A Qwen2 model of a GGUF file with the changes of a LoRA adapter, for CTranslate2.
 
-    Each linear layer becomes W + (α / r) B A (Hu et al. 2021, *LoRA*, section 4.1).
+    Each linear layer becomes W + (α / r) B A (Hu et al. 2021, *LoRA*, section 4.1). If the
+    adapter's settings name its ``layers``, those above are left out; if it has a ``head``, (outputs,
+    dimensions), the model gives its outputs instead of the tokens'.
     """
 
     def __init__(self, weights: Path, adapter: Path):
@@ -97,6 +118,7 @@ class AdaptedQwen(ctranslate2.converters.Converter):
         self._dequantise = gguf.quants.dequantize
         self._changes = load_file(adapter / CHANGES)
         settings = json.loads((adapter / CONFIG).read_text("utf-8"))
+        self._layers = settings.get("layers", self._value("block_count"))
         self._scale = settings["lora_alpha"] / settings["r"]
         tokenizer = json.loads((adapter / TOKENIZER).read_text("utf-8"))
         added = {one["content"]: one["id"] for one in tokenizer["added_tokens"]}
@@ -107,7 +129,7 @@ class AdaptedQwen(ctranslate2.converters.Converter):
         """Returns the specification that CTranslate2 saves."""
         heads, own = self._value("attention.head_count"), self._value("attention.head_count_kv")
         spec = ctranslate2.specs.TransformerDecoderModelSpec.from_config(
-            self._value("block_count"),
+            self._layers,
             heads,
             activation=common_spec.Activation.SWISH,
             ffn_glu=True,
@@ -122,7 +144,10 @@ class AdaptedQwen(ctranslate2.converters.Converter):
         rows, output = self._rows(), "output.weight"
         decoder.embeddings.weight = self._tensor("token_embd.weight")[rows]
         tied = output not in self._tensors
-        decoder.projection.weight = self._tensor("token_embd.weight" if tied else output)[rows]
+        if HEAD in self._changes:
+            decoder.projection.weight = self._changes[HEAD].astype(np.float32)
+        else:
+            decoder.projection.weight = self._tensor("token_embd.weight" if tied else output)[rows]
         decoder.layer_norm.gamma = self._tensor("output_norm.weight")
         for number, layer in enumerate(decoder.layer):
             self._fill(number, layer)

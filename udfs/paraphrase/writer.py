@@ -50,17 +50,9 @@ class Writer(Protocol):
 class ModelWriter:
     """A converted model and its tokenizer. Get one from :meth:`load`."""
 
-    def __init__(self, folder: Path, precision: str, seed: int):
-        import ctranslate2
-        from tokenizers import Tokenizer
-
-        self.name = folder.resolve().name
-        self.tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
-        ctranslate2.set_random_seed(seed)  # of the threads that it starts from now on
-        threads = int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
-        self.model: Any = ctranslate2.Generator(
-            str(folder), compute_type=precision, intra_threads=threads
-        )
+    def __init__(self, model: Any, tokenizer: Any, name: str):
+        """model: of CTranslate2."""
+        self.model, self.tokenizer, self.name = model, tokenizer, name
 
     @classmethod
     def load(cls, folder: str | Path, precision: str = "int8", seed: int = 0) -> ModelWriter:
@@ -70,13 +62,8 @@ class ModelWriter:
         Raises ValueError, in one line, if the folder has no such model.
         """
         folder = Path(folder).expanduser()
-        for name in (MODEL, TOKENIZER):
-            if not (folder / name).is_file():
-                raise ValueError(f"{folder}: has no {name}; gaixie writer (make writer) makes it")
-        try:
-            return cls(folder, precision, seed)
-        except Exception as error:  # tokenizers raises Exception itself
-            raise ValueError(f"{folder}: {str(error).splitlines()[0]}") from None
+        model, tokenizer = load_generator(folder, precision, seed=seed)
+        return cls(model, tokenizer, folder.resolve().name)
 
     def draw(
         self, sources: Sequence[str], code: str, draws: int, temperature: float
@@ -120,6 +107,27 @@ class ModelWriter:
 
     def _tokens(self, text: str) -> list[str]:
         return self.tokenizer.encode(text, add_special_tokens=False).tokens
+
+
+def load_generator(folder: Path, precision: str, *others: str, seed: int = 0) -> tuple[Any, Any]:
+    """Returns the model and the tokenizer of a folder. others: more files that it must have.
+
+    Raises ValueError, in one line, if the folder has no such model.
+    """
+    for name in (MODEL, TOKENIZER, *others):
+        if not (folder / name).is_file():
+            raise ValueError(f"{folder}: has no {name}; gaixie writer (make writer) makes it")
+    import ctranslate2
+    from tokenizers import Tokenizer
+
+    threads = int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
+    try:
+        tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+        ctranslate2.set_random_seed(seed)  # of the threads that it starts from now on
+        options = {"compute_type": precision, "intra_threads": threads}
+        return ctranslate2.Generator(str(folder), **options), tokenizer
+    except Exception as error:  # tokenizers raises Exception itself
+        raise ValueError(f"{folder}: {str(error).splitlines()[0]}") from None
 
 
 def _punctuated(text: str) -> str:

@@ -1,0 +1,95 @@
+"""Trains a LoRA adapter of a base whose weights have eight bits, on a CPU.
+
+The state is saved beside the adapter, and a training that was stopped goes on from it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+STATE = "state.pt"
+COPIED = ("tokenizer.json", "tokenizer_config.json")
+
+
+class Adapter:
+    """An adapter on its base, and what trains it.
+
+    base: a folder of training/bases.py. adapter: a folder of PEFT with its tokenizer. layers: how
+    many of the base's blocks are kept. Raises ValueError if their tokens are not the same.
+    """
+
+    def __init__(self, base: Path, adapter: Path, layers: int | None = None):
+        from peft import PeftModel
+        from tokenizers import Tokenizer
+        from transformers import AutoModelForCausalLM
+
+        from gaixie.training.modeling.eight_bits import quantise_linear_layers
+
+        self.folder = adapter
+        self.tokenizer = Tokenizer.from_file(str(adapter / COPIED[0]))
+        kept = {} if layers is None else {"num_hidden_layers": layers}
+        eager = {"dtype": "auto", "attn_implementation": "eager"}
+        model = AutoModelForCausalLM.from_pretrained(base, **eager, **kept)
+        if model.config.vocab_size != self.tokenizer.get_vocab_size():
+            raise ValueError(f"{base}: its tokens are not those of {adapter}")
+        quantise_linear_layers(model)
+        self.model: Any = PeftModel.from_pretrained(model, str(adapter), is_trainable=True)
+        self.trained({self.model: 1.0})
+
+    def trained(self, modules: dict[torch.nn.Module, float]) -> None:
+        """Names the modules whose weights are trained, and their share of the learning rate."""
+        groups = [
+            {"params": [own for own in module.parameters() if own.requires_grad], "share": share}
+            for module, share in modules.items()
+        ]
+        self.weights = [own for group in groups for own in group["params"]]
+        self.optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=0.0)
+
+    def states(self, ids: torch.Tensor, mask: torch.Tensor, **more: Any) -> torch.Tensor:
+        """Returns the last hidden states of token ids, (rows, tokens), float32."""
+        with torch.autocast("cpu", torch.bfloat16):
+            core = self.model.base_model.model.model
+            found = core(ids, attention_mask=mask, use_cache=False, **more)
+        return found.last_hidden_state.float()
+
+    def update(self, rate: float) -> None:
+        """Changes the weights by their gradients."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate * group["share"]
+        torch.nn.utils.clip_grad_norm_(self.weights, 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+    def save(self, output: Path, step: int) -> None:
+        """Writes the adapter, and the state to go on from."""
+        self.model.save_pretrained(output)
+        for name in COPIED:
+            shutil.copy(self.folder / name, output)
+        state = {"step": step, "weights": self.weights, "optimizer": self.optimizer.state_dict()}
+        torch.save(state, output / "state.part")
+        (output / "state.part").replace(output / STATE)
+
+    def resume(self, output: Path) -> int:
+        """Takes the state of an output, if it has one, and returns how many steps were done."""
+        if not (output / STATE).is_file():
+            return 0
+        state = torch.load(output / STATE, weights_only=True)
+        self.optimizer.load_state_dict(state["optimizer"])
+        with torch.no_grad():
+            for own, saved in zip(self.weights, state["weights"], strict=True):
+                own.copy_(saved)
+        return int(state["step"])
+
+    def ids(self, text: str) -> list[int]:
+        """Returns the numbers of a text's tokens."""
+        return list(self.tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+def turn(rows: Sequence[Any], number: int, size: int) -> list[Any]:
+    """Returns the size rows of a part of a step; after the last row comes the first."""
+    return [rows[(number * size + k) % len(rows)] for k in range(size)]

@@ -1,0 +1,94 @@
+"""research/fit_judge.py on a tiny model: it learns, resumes, and becomes what the product reads."""
+
+import hashlib
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+from safetensors.torch import load_file
+from tiny_causal import tiny_qwen, write_gguf
+
+from gaixie.research import fit_judge
+from gaixie.research.fit_judge import Learner, Pair, group_of
+from gaixie.research.pair_encoder.examples import equal, ranked, unequal
+from gaixie.training import make_writer
+from gaixie.training.modeling import base_files
+from gaixie.udfs.paraphrase.judge import JUDGED, Judge
+from gaixie.udfs.paraphrase.prompt import END
+
+SOURCE, GOOD, BAD = "下雨了，运动会推迟。", "运动会因雨改期。", "运动会照常举行。"
+GROUPS = [
+    (SOURCE, [Pair(BAD, {"meaning": 0.1}), Pair(GOOD, {"meaning": 0.9, "fluency": 1.0})]),
+    (GOOD, [Pair(SOURCE, {"meaning": 0.8}), Pair(BAD, {"meaning": 0.2, "good": 0.0})]),
+]
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """Returns a base, an adapter of it, and the folder of the base's packages."""
+    model, tokenizer = tiny_qwen([SOURCE, GOOD, BAD])
+    tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token = None, END, END
+    path = tmp_path / "tiny.gguf"
+    write_gguf(model, tokenizer, path)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    monkeypatch.setitem(base_files.PACKAGES, "tiny", ("none", "1.0", 1, digest))
+    model.name_or_path = "tiny"
+    model.save_pretrained(tmp_path / "base")
+    options = {"target_modules": "all-linear", "task_type": "CAUSAL_LM", "init_lora_weights": False}
+    get_peft_model(model, LoraConfig(r=4, **options)).save_pretrained(tmp_path / "adapter")
+    tokenizer.save_pretrained(tmp_path / "adapter")
+    return tmp_path / "base", tmp_path / "adapter", tmp_path
+
+
+def fitted(folders, name: str, steps: int) -> Learner:
+    learner, output = Learner(*folders[:2], layers=1), folders[2] / name
+    for _ in range(learner.resume(output), steps):
+        learner.backward(GROUPS)
+        learner.update(1e-2)
+    learner.save(output, steps)
+    return learner
+
+
+def test_it_learns_and_a_stop_changes_nothing(folders) -> None:
+    before = Learner(*folders[:2], layers=1).judge(GROUPS)
+    assert np.allclose(before, 0.5)  # the head is 0
+    learner = fitted(folders, "whole", 20)
+    bad, good, source, other = learner.judge(GROUPS)[:, JUDGED.index("meaning")]
+    assert good > bad + 0.2
+    assert source > other + 0.2
+    fitted(folders, "parted", 9)
+    fitted(folders, "parted", 20)
+    changes = [load_file(folders[2] / n / "adapter_model.safetensors") for n in ("whole", "parted")]
+    assert all(torch.equal(weights, changes[1][name]) for name, weights in changes[0].items())
+
+
+def test_the_product_judges_as_the_training_does(folders, capsys) -> None:
+    """And a paraphrase beside others of its source as it does alone."""
+    learner, output = fitted(folders, "judge", 20), folders[2] / "made"
+    line = ["--adapter", str(folders[2] / "judge"), "--output", str(output)]
+    assert make_writer.main([*line, "--parts", str(folders[2])]) == 0
+    pairs = [(source, one.text) for source, own in GROUPS for one in own]
+    found = Judge.load(output, "float32")(*zip(*pairs, strict=True))
+    assert found == pytest.approx(learner.logits(GROUPS).sigmoid().detach().numpy(), abs=0.03)
+    assert Judge.load(output)([], []).shape == (0, len(JUDGED))
+
+
+def test_an_example_as_a_group() -> None:
+    source, (right, wrong) = group_of(ranked(equal(SOURCE, GOOD), unequal(SOURCE, BAD)))
+    assert (source, right.text, wrong.text) == (SOURCE, GOOD, BAD)
+    assert right.targets == {"good": 1.0, "meaning": 0.97, "fluency": 0.97}
+    assert wrong.targets == {"good": 0, "meaning": 0.25, "fluency": 0.97}
+
+
+def test_packs_hold_no_more_than_fits(folders, monkeypatch) -> None:
+    learner = Learner(*folders[:2], layers=1)
+    monkeypatch.setattr(fit_judge, "LONGEST", 120)
+    drawn = fit_judge.Drawn.__new__(fit_judge.Drawn)
+    drawn.groups = dict.fromkeys(fit_judge.SHARES, GROUPS)
+    monkeypatch.setattr(fit_judge, "SHARES", {"drafts": 1.0})
+    drawn.examples = type("Examples", (), {"random": None})()
+    packs = [drawn.pack(learner, Random(k)) for k in range(20)]
+    sizes = [sum(len(learner.ids(fit_judge.prompt(s))) + sum(len(learner.ids(one.text)) + 1 for one in own) for s, own in pack) for pack in packs]  # fmt: skip
+    assert max(sizes) <= 120 < max(sizes) * 2

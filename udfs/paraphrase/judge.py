@@ -1,0 +1,83 @@
+"""Judges paraphrases with the lower blocks of a large language model.
+
+    judge = Judge.load()
+    judge(["…"], ["…"])         # for each pair what JUDGED names, 0 to 1
+
+The model, the same as the writer's, reads the prompt of a source and the paraphrase behind it. Its
+head gives two numbers for each judgement and token: of the last token, and of all tokens of the
+paraphrase, whose mean is taken. Their sum is the logit of the judgement. training/make_writer.py
+puts the folder together that CTranslate2 reads; research/fit_judge.py taught it with rated pairs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from gaixie.udfs.paraphrase.prompt import END, prompt
+from gaixie.udfs.paraphrase.writer import load_generator
+
+JUDGED = ("structure", "synonyms", "meaning", "fluency", "overall", "good", "human")
+"""The raters' five judgements, divided by 5; the probability that meaning and fluency are rated 4
+or more; and the rating that people give a rewriting (RewritingBench), divided by 5."""
+DESCRIPTION = "judge.json"
+FOLDER = "GAIXIE_JUDGE"
+"""Environment variable: the folder of the judge."""
+TOKENS = 1_024
+"""Tokens at once."""
+
+
+def judge_folder() -> Path:
+    """Returns the folder of the judge if none is named."""
+    return Path(os.environ.get(FOLDER, "~/.cache/gaixie/judge")).expanduser()
+
+
+class Judge:
+    """A converted model and its tokenizer. Get one from :meth:`load`."""
+
+    def __init__(self, model: Any, tokenizer: Any, bias: Sequence[float]):
+        """model: of CTranslate2, with 2 len(JUDGED) outputs a token. bias: of the judgements."""
+        self.model, self.tokenizer, self.bias = model, tokenizer, np.array(bias)
+
+    @classmethod
+    def load(cls, folder: str | Path | None = None, precision: str = "int8") -> Judge:
+        """Loads a folder. Raises ValueError, in one line, if it has no such model."""
+        folder = Path(folder or judge_folder()).expanduser()
+        model, tokenizer = load_generator(folder, precision, DESCRIPTION)
+        return cls(model, tokenizer, json.loads((folder / DESCRIPTION).read_text("utf-8"))["bias"])
+
+    def __call__(self, sources: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
+        """Returns the judgements of each pair: float64, shape (pairs, len(JUDGED))."""
+        found = np.empty((len(sources), len(JUDGED)))
+        starts = [self._tokens(prompt(text)) for text in sources]
+        lines = [
+            [*start, *self._tokens(text), END]
+            for start, text in zip(starts, paraphrases, strict=True)
+        ]
+        for batch in _batches([*map(len, lines)]):
+            outputs = np.array(self.model.forward_batch([lines[k] for k in batch]))
+            for k, own in zip(batch, outputs, strict=True):
+                last, mean = np.split(own[len(starts[k]) : len(lines[k])], 2, axis=1)
+                found[k] = last[-1] + mean.mean(axis=0)
+        return expit(found + self.bias)
+
+    def _tokens(self, text: str) -> list[str]:
+        return self.tokenizer.encode(" ".join(text.split()), add_special_tokens=False).tokens
+
+
+def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Yields the places of lines of like lengths, some TOKENS at once."""
+    batch: list[int] = []
+    for k in np.argsort(lengths, kind="stable").tolist():
+        if batch and (len(batch) + 1) * lengths[k] > TOKENS:
+            yield batch
+            batch = []
+        batch.append(k)
+    if batch:
+        yield batch

@@ -110,7 +110,7 @@ def _load(args: argparse.Namespace) -> tuple[Write, pa.Schema]:
         ]
 
     judged = dict.fromkeys(("accepted", *OUTPUTS), pa.float32())
-    signed = {"spscore_signature": paraphraser.quality.metrics["full"].signature()}
+    signed = {"spscore_signature": paraphraser.metric.signature()}
     return write, pa.schema(COLUMNS | judged, signed)
 
 

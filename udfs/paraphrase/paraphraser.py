@@ -14,12 +14,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gaixie.udfs.paraphrase.prompt import DEGREES, TONES
 from gaixie.udfs.paraphrase.quality import Quality
 from gaixie.udfs.paraphrase.writer import ModelWriter, Writer
+from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.text.entities import EntityFinder, load_settings
 from gaixie.udfs.text.entities_kept import ENTITIES, entities_kept
 from gaixie.udfs.text.normalise import is_han, normalise
@@ -70,7 +71,7 @@ class Paraphrase:
     text: str
     accepted: float
     """The probability that a reader accepts it."""
-    judgements: dict[str, float] = field(repr=False)
+    judgements: dict[str, float] = field(default_factory=dict, repr=False)
     """Of SPScore-zh, tier full, by name."""
 
 
@@ -92,6 +93,7 @@ class Paraphraser:
     ):
         self.writer, self.quality = writer, quality or Quality.load()
         self.draws, self.temperature, self.accepted = draws, temperature, accepted
+        self.metric = SPScore.load("full")
         self._finder = EntityFinder(load_settings(ENTITIES))
 
     @classmethod
@@ -111,7 +113,13 @@ class Paraphraser:
         parted = [SENTENCE.findall(text.strip()) for text in texts]
         fit = dict.fromkeys(one.strip() for own in parted for one in own if _is_chinese(one))
         found = self._sentences([*fit], wanted)
-        return [self._joined(own, found, wanted.n) for own in parted]
+        answers = [self._joined(own, found, wanted.n) for own in parted]
+        pairs = [(t, one.text) for t, own in zip(texts, answers, strict=True) for one in own]
+        judged = iter(self.metric.outputs(*zip(*pairs, strict=True)).tolist() if pairs else ())
+        return [
+            [replace(one, judgements=dict(zip(OUTPUTS, next(judged), strict=True))) for one in own]
+            for own in answers
+        ]
 
     def _sentences(self, sentences: list[str], wanted: Wanted) -> dict[str, list[Paraphrase]]:
         """Returns the paraphrases of each sentence, best first."""
@@ -127,15 +135,11 @@ class Paraphraser:
                 if self._keeps(source, draft.text, wanted.keep)
             ]
             readings = self.quality([source for source, _ in pairs], [draft for _, draft in pairs])
-            passed: dict[str, list[tuple[float, Paraphrase]]] = {text: [] for text in short}
-            for (source, draft), reading in zip(pairs, readings, strict=True):
-                if reading.accepted >= self.accepted:
-                    one = Paraphrase(draft.text, reading.accepted, reading.judgements)
-                    passed[source].append((reading.worth, one))
-            for source, own in passed.items():
+            best = sorted(zip(readings, pairs, strict=True), key=lambda two: -two[0].worth)
+            for reading, (source, draft) in best:
                 known = {one.text for one in found[source]}
-                best = [one for _, one in sorted(own, key=lambda two: -two[0])]
-                found[source] += [one for one in best if one.text not in known]
+                if reading.accepted >= self.accepted and draft.text not in known:
+                    found[source].append(Paraphrase(draft.text, reading.accepted))
         return found
 
     def _keeps(self, source: str, draft: str, keep: Sequence[str]) -> bool:
@@ -165,16 +169,12 @@ class Paraphraser:
 
 
 def _text_of(sentences: Sequence[str], chosen: Sequence[Paraphrase | None]) -> Paraphrase:
-    """Returns a whole text: accepted and judged as its weakest and its mean new sentence."""
+    """Returns a whole text, accepted as its weakest new sentence."""
     parts = [
         one.replace(one.strip(), new.text) if new else one
         for one, new in zip(sentences, chosen, strict=True)
     ]
-    new = [one for one in chosen if one]
-    means = {
-        name: sum(one.judgements[name] for one in new) / len(new) for name in new[0].judgements
-    }
-    return Paraphrase("".join(parts).strip(), min(one.accepted for one in new), means)
+    return Paraphrase("".join(parts).strip(), min(one.accepted for one in chosen if one))
 
 
 def _is_chinese(text: str) -> bool:

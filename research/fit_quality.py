@@ -5,8 +5,9 @@
 
 A line has source, paraphrase, likelihood and weakest (of a Draft of udfs/paraphrase/writer.py), and
 the ratings structure, synonyms, meaning, fluency and overall, 0 to 5, of research/ratings/
-guideline.md. It prints, held out by source, how the two models follow the ratings, and what is
-shown, accepted and changed at several thresholds. Exit codes: 0 done, 2 something to fix.
+guideline.md. The judge must not have seen the drafts. It prints, held out by source, how the two
+models follow the ratings, and what is shown, accepted and changed at several thresholds. Exit
+codes: 0 done, 2 something to fix.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from sklearn.preprocessing import StandardScaler
 
 from gaixie.research.ratings.rated import GOOD, RATINGS
 from gaixie.udfs.command_line import make_parser, run_command
+from gaixie.udfs.paraphrase.judge import JUDGE, Judge
+from gaixie.udfs.paraphrase.paraphraser import writer_folder
 from gaixie.udfs.paraphrase.quality import COLUMNS, FILE, LIKELIHOOD, Quality
 from gaixie.udfs.paraphrase.writer import Draft
 
@@ -38,6 +41,8 @@ def main(argv: list[str] | None = None) -> int:
     """Runs the script and returns its exit code."""
     parser = make_parser("fit_quality.py", __doc__)
     parser.add_argument("drafts", nargs="+", type=Path, metavar="FILE", help="rated drafts")
+    shipped = writer_folder() / JUDGE
+    parser.add_argument("--judge", type=Path, default=shipped, help="its folder (%(default)s)")
     parser.add_argument("--output", type=Path, help=f"the fitted weights, such as {FILE.name}")
     return run_command("fit_quality", lambda: fit(parser.parse_args(argv)))
 
@@ -49,7 +54,7 @@ def fit(args: argparse.Namespace) -> None:
         Draft(*row)
         for row in zip(rated["paraphrase"], *(rated[n] for n in LIKELIHOOD), strict=True)
     ]
-    columns = Quality({}).columns(rated["source"].tolist(), drafts)
+    columns = Quality({}, Judge.load(args.judge)).columns(rated["source"].tolist(), drafts)
     ratings = rated[[*RATINGS]].to_numpy(float)
     good = (rated["meaning"] >= GOOD) & (rated["fluency"] >= GOOD)
     print(f"{len(rated):,} drafts of {rated['source'].nunique():,} sources, {good.mean():.0%} good")

@@ -195,7 +195,7 @@ def refused(capsys) -> Callable[..., str]:
 @pytest.fixture(scope="session")
 def known_writer(tmp_path_factory) -> Iterator[Path]:
     """Yields the folder of a tiny writer that knows some paraphrases by heart: the one that
-    ``gaixie paraphrase`` uses if none is named."""
+    ``gaixie paraphrase`` uses if none is named, with a tiny judge."""
     from tiny_writer import KNOWN, tiny_writer
 
     made = once(tmp_path_factory, "writer", lambda folder: tiny_writer(folder, KNOWN)) / "writer"

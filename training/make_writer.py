@@ -6,11 +6,12 @@ bits.
   gaixie paraphrase --model writers/own "…"
 
 Downloads the base (1.1 GB) unless --parts has it, and needs 8 GB of memory, four minutes and 2.4 GB
-of disk; PyTorch is not needed. What is there already stays. --adapter is a folder of PEFT for a
-base of kind Qwen2 that modeling/base_files.py knows; its tokenizer's tokens are kept. With a
-judge.json (udfs/paraphrase/judge.py) it is a judge's, and has the weights of its head too. (A model of
-training/curriculum.py is whole: ct2-transformers-converter --model … --quantization int8
---copy_files tokenizer.json.) Exit codes: 0 done, 2 something to fix (one line says what).
+of disk; PyTorch is not needed. The judge goes into the folder judge of the writer's. --adapter is a
+folder of PEFT for a base of kind Qwen2 that modeling/base_files.py knows; its tokenizer's tokens
+are kept; its drafts are read by the judge that ships. An adapter of research/fit_judge.py makes a
+judge. (A model of training/curriculum.py is whole: ct2-transformers-converter --model …
+--quantization int8 --copy_files tokenizer.json.) Exit codes: 0 done, 2 something to fix (one line
+says what).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from pydantic import Field
 
 from gaixie.training.modeling.base_files import PACKAGES, assemble
 from gaixie.udfs.command_line import make_parser, run_command, say
-from gaixie.udfs.paraphrase.judge import DESCRIPTION, judge_folder
+from gaixie.udfs.paraphrase.judge import DESCRIPTION, JUDGE
 from gaixie.udfs.paraphrase.paraphraser import writer_folder
 from gaixie.udfs.paraphrase.prompt import END
 from gaixie.udfs.paraphrase.writer import MODEL, TOKENIZER
@@ -46,9 +47,9 @@ class Writing(Options):
     """What is put together, and where it goes."""
 
     adapter: Path | None = None
-    """Folder of an adapter and its tokenizer, instead of those that ship; with --output."""
-    output: Path | None = Field(default=None, title="FOLDER")
-    """Folder that gaixie paraphrase reads; by default those where it looks."""
+    """Folder of an adapter and its tokenizer, instead of the two that ship."""
+    output: Path = Field(default_factory=writer_folder, title="FOLDER")
+    """Folder that gaixie paraphrase reads; by default the one where it looks."""
     parts: Path | None = None
     """Folder that has, or gets, the file of the base's weights; by default a temporary one."""
 
@@ -66,28 +67,24 @@ def make(options: Writing) -> None:
     import gguf  # noqa: F401  (before the download)
     import safetensors  # noqa: F401
 
-    if (options.adapter is None) != (options.output is None):
-        raise ValueError("--adapter and --output: give both, or neither")
-    wanted = {MODELS / "writer-zh": writer_folder(), MODELS / "judge-zh": judge_folder()}
-    if options.adapter and options.output:
-        wanted = {options.adapter: options.output}
-    lacking = {adapter: output for adapter, output in wanted.items() if not output.exists()}
-    if not lacking:
-        there = " and ".join(map(str, wanted.values()))
-        raise ValueError(f"{there}: is there already; move it away")
-    bases = {adapter: _base_of(adapter) for adapter in lacking}
-    parent = next(iter(lacking.values())).parent
-    parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="gaixie-", dir=parent) as work:
-        for adapter, output in lacking.items():
-            weights = assemble(bases[adapter], options.parts or Path(work))
-            say(f"merging {bases[adapter]} with {adapter.name}, in eight bits: some two minutes")
-            made = Path(work, "made")
-            AdaptedQwen(weights, adapter).convert(str(made), quantization="int8")
+    if options.output.exists():
+        raise ValueError(f"{options.output}: is there already; move it away")
+    adapters = {".": options.adapter or MODELS / "writer-zh"}
+    if options.adapter is None:
+        adapters[JUDGE] = MODELS / "judge-zh"
+    bases = {place: _base_of(adapter) for place, adapter in adapters.items()}
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="gaixie-", dir=options.output.parent) as work:
+        made = Path(work, "made")
+        for place, adapter in adapters.items():
+            weights = assemble(bases[place], options.parts or Path(work))
+            say(f"merging {bases[place]} with {adapter.name}, in eight bits: some two minutes")
+            AdaptedQwen(weights, adapter).convert(str(made / place), quantization="int8")
             for name in {TOKENIZER, DESCRIPTION} & {path.name for path in adapter.iterdir()}:
-                shutil.copy(adapter / name, made)
-            made.rename(output)
-            print(f"{output}: {(output / MODEL).stat().st_size / 1e9:.2f} GB")
+                shutil.copy(adapter / name, made / place)
+        size = sum(file.stat().st_size for file in made.rglob(MODEL))
+        made.rename(options.output)
+    print(f"{options.output}: {size / 1e9:.2f} GB")
 
 
 def _base_of(adapter: Path) -> str:

@@ -36,9 +36,9 @@ import pyarrow as pa
 from gaixie.training.settings import Decoding, Ranking
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.paraphrase.endpoint import EndpointWriter
-from gaixie.udfs.paraphrase.paraphraser import DEGREE, Paraphraser, Wanted, writer_folder
+from gaixie.udfs.paraphrase.paraphraser import DEGREE, Paraphraser, Wanted
 from gaixie.udfs.paraphrase.prompt import TONES
-from gaixie.udfs.paraphrase.writer import MODEL, ModelWriter, Writer
+from gaixie.udfs.paraphrase.writer import MODEL
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage import text_columns
 from gaixie.udfs.storage.progress import Progress
@@ -96,10 +96,10 @@ def _load(args: argparse.Namespace) -> tuple[Write, pa.Schema]:
     if args.endpoint and not args.model:
         raise ValueError("--endpoint: give --model too, the service's model")
     if args.endpoint:
-        writer: Writer = EndpointWriter(args.endpoint, args.model, args.seed)
+        writer = EndpointWriter(args.endpoint, args.model, args.seed)
+        paraphraser = Paraphraser.load(writer=writer)
     else:
-        writer = ModelWriter.load(args.model or writer_folder(), seed=args.seed)
-    paraphraser = Paraphraser(writer)
+        paraphraser = Paraphraser.load(args.model, args.seed)
     if args.draws:
         paraphraser.draws = options_of(Decoding, args).draws
 

@@ -1,13 +1,20 @@
-"""Makes a tiny model that knows paraphrases by heart, as the folder that ModelWriter loads."""
+"""Makes a tiny model that knows paraphrases by heart, as the folder that ModelWriter loads, and a
+judge that likes them all."""
 
+import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 from ctranslate2.converters import TransformersConverter
-from tiny_causal import tiny_qwen
+from safetensors.numpy import save_file
+from tiny_causal import tiny_qwen, write_gguf
 from transformers import PreTrainedTokenizerFast, Qwen2ForCausalLM
 
+from gaixie.training.make_writer import AdaptedQwen
+from gaixie.udfs.paraphrase.judge import JUDGED
 from gaixie.udfs.paraphrase.prompt import END, prompt
 
 STEPS = 150
@@ -36,7 +43,23 @@ def tiny_writer(folder: Path, known: Sequence[tuple[str, str, str]] = KNOWN) -> 
     tokenizer.save_pretrained(folder / "whole")
     converter = TransformersConverter(str(folder / "whole"), copy_files=["tokenizer.json"])
     converter.convert(str(folder / "writer"), quantization="int8")
+    tiny_judge(folder)
     return folder / "writer"
+
+
+def tiny_judge(folder: Path) -> None:
+    """Writes a judge that expects the same of all paraphrases: writer/judge."""
+    model, tokenizer = tiny_qwen([text for row in KNOWN for text in (row[0], row[2])])
+    write_gguf(model, tokenizer, folder / "base.gguf")
+    adapter, made = folder / "adapter", folder / "writer/judge"
+    tokenizer.save_pretrained(adapter)
+    settings = {"r": 1, "lora_alpha": 1, "layers": 1}
+    (adapter / "adapter_config.json").write_text(json.dumps(settings), "utf-8")
+    head = np.zeros((2 * len(JUDGED), model.config.hidden_size), np.float32)
+    save_file({"head": head}, adapter / "adapter_model.safetensors")
+    AdaptedQwen(folder / "base.gguf", adapter).convert(str(made), quantization="int8")
+    shutil.copy(adapter / "tokenizer.json", made)
+    (made / "judge.json").write_text(json.dumps({"bias": [2.5] * len(JUDGED)}), "utf-8")
 
 
 def _learn(

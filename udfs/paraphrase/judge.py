@@ -1,6 +1,6 @@
 """Judges paraphrases with the lower blocks of a large language model.
 
-    judge = Judge.load()
+    judge = Judge.load("~/.cache/gaixie/writer/judge")
     judge(["…"], ["…"])         # for each pair what JUDGED names, 0 to 1
 
 The model, the same as the writer's, reads the prompt of a source and the paraphrase behind it. Its
@@ -12,7 +12,6 @@ puts the folder together that CTranslate2 reads; research/fit_judge.py taught it
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,16 +25,10 @@ from gaixie.udfs.paraphrase.writer import load_generator
 JUDGED = ("structure", "synonyms", "meaning", "fluency", "overall", "good", "human")
 """The raters' five judgements, divided by 5; the probability that meaning and fluency are rated 4
 or more; and the rating that people give a rewriting (RewritingBench), divided by 5."""
-DESCRIPTION = "judge.json"
-FOLDER = "GAIXIE_JUDGE"
-"""Environment variable: the folder of the judge."""
+JUDGE, DESCRIPTION = "judge", "judge.json"
+"""Its folder, in that of the writer, and the file that makes it one."""
 TOKENS = 1_024
 """Tokens at once."""
-
-
-def judge_folder() -> Path:
-    """Returns the folder of the judge if none is named."""
-    return Path(os.environ.get(FOLDER, "~/.cache/gaixie/judge")).expanduser()
 
 
 class Judge:
@@ -46,9 +39,9 @@ class Judge:
         self.model, self.tokenizer, self.bias = model, tokenizer, np.array(bias)
 
     @classmethod
-    def load(cls, folder: str | Path | None = None, precision: str = "int8") -> Judge:
+    def load(cls, folder: str | Path, precision: str = "int8") -> Judge:
         """Loads a folder. Raises ValueError, in one line, if it has no such model."""
-        folder = Path(folder or judge_folder()).expanduser()
+        folder = Path(folder).expanduser()
         model, tokenizer = load_generator(folder, precision, DESCRIPTION)
         return cls(model, tokenizer, json.loads((folder / DESCRIPTION).read_text("utf-8"))["bias"])
 

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from gaixie.udfs.paraphrase.judge import JUDGE, Judge
 from gaixie.udfs.paraphrase.prompt import DEGREES, TONES
 from gaixie.udfs.paraphrase.quality import Quality
 from gaixie.udfs.paraphrase.writer import ModelWriter, Writer
@@ -86,20 +87,26 @@ class Paraphraser:
     def __init__(
         self,
         writer: Writer,
-        quality: Quality | None = None,
+        quality: Quality,
         draws: int = DRAWS,
         temperature: float = TEMPERATURE,
         accepted: float = ACCEPTED,
     ):
-        self.writer, self.quality = writer, quality or Quality.load()
+        self.writer, self.quality = writer, quality
         self.draws, self.temperature, self.accepted = draws, temperature, accepted
         self.metric = SPScore.load("full")
         self._finder = EntityFinder(load_settings(ENTITIES))
 
     @classmethod
-    def load(cls, folder: str | Path | None = None, seed: int = 0) -> Paraphraser:
-        """Loads the writer of a folder. Raises ValueError, in one line, if there is none."""
-        return cls(ModelWriter.load(folder or writer_folder(), seed=seed))
+    def load(
+        cls, folder: str | Path | None = None, seed: int = 0, writer: Writer | None = None
+    ) -> Paraphraser:
+        """Loads the writer of a folder, if none is given, and the judge that ships.
+
+        Raises ValueError, in one line, if one of them is not there.
+        """
+        writer = writer or ModelWriter.load(folder or writer_folder(), seed=seed)
+        return cls(writer, Quality.load(Judge.load(writer_folder() / JUDGE)))
 
     def __call__(
         self, texts: Sequence[str], wanted: Wanted | None = None

@@ -1,6 +1,6 @@
 """Says how likely a reader accepts a draft: that it keeps the meaning and is good Chinese.
 
-    quality = Quality.load()
+    quality = Quality.load(Judge.load(folder))
     quality(sources, drafts)        # for each pair a Reading
 
 Two linear models over what the judge and the writer say of the draft: a logistic regression of
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from gaixie.udfs.paraphrase.judge import JUDGED, Judge
+from gaixie.udfs.paraphrase.judge import JUDGED
 from gaixie.udfs.paraphrase.prompt import overlap
 from gaixie.udfs.paraphrase.writer import Draft
 from gaixie.udfs.text.normalise import normalise
@@ -49,13 +49,13 @@ class Reading(NamedTuple):
 class Quality:
     """The two models, and what reads for them."""
 
-    def __init__(self, weights: dict[str, Any], judge: Callable[..., np.ndarray] | None = None):
-        """weights: what quality.json holds. judge: by default the one that ships."""
-        self.weights, self.judge = weights, judge or Judge.load()
+    def __init__(self, weights: dict[str, Any], judge: Callable[..., np.ndarray]):
+        """weights: what quality.json holds."""
+        self.weights, self.judge = weights, judge
 
     @classmethod
-    def load(cls, judge: Callable[..., np.ndarray] | None = None) -> Quality:
-        """Loads the models that ship. Raises ValueError, in one line, if there is no judge."""
+    def load(cls, judge: Callable[..., np.ndarray]) -> Quality:
+        """Loads the weights that ship with a judge."""
         return cls(json.loads(FILE.read_text("utf-8")), judge)
 
     def __call__(self, sources: Sequence[str], drafts: Sequence[Draft]) -> list[Reading]:

@@ -2,15 +2,17 @@
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 from tiny_writer import tiny_writer
 
+from gaixie.udfs.paraphrase.judge import Judge
 from gaixie.udfs.paraphrase.paraphraser import SENTENCE, Paraphraser, Wanted
 from gaixie.udfs.paraphrase.quality import COLUMNS, FILE, Quality
 from gaixie.udfs.paraphrase.writer import Draft, ModelWriter
-from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.spscore import OUTPUTS, SPScore
 
 RAIN, READ, DATE = (
     "会议原定周四举行，因为暴雨推迟到了下周。",
@@ -30,13 +32,18 @@ KNOWN = [
 
 
 @pytest.fixture(scope="module")
-def writer(tmp_path_factory) -> ModelWriter:
-    return ModelWriter.load(tiny_writer(tmp_path_factory.mktemp("writer"), KNOWN), "float32")
+def folder(tmp_path_factory) -> Path:
+    return tiny_writer(tmp_path_factory.mktemp("writer"), KNOWN)
 
 
 @pytest.fixture(scope="module")
-def quality() -> Quality:
-    return Quality.load()
+def writer(folder) -> ModelWriter:
+    return ModelWriter.load(folder, "float32")
+
+
+@pytest.fixture(scope="module")
+def quality(folder) -> Quality:
+    return Quality.load(Judge.load(folder / "judge"))
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +72,8 @@ def test_a_text_is_written_sentence_by_sentence(paraphraser: Paraphraser) -> Non
     assert whole.text == f"{GOOD}\n  {DATE}{LIGHT}"
     alone = [own[0] for own in paraphraser([RAIN, READ])]
     assert whole.accepted == pytest.approx(min(one.accepted for one in alone))
-    for name in OUTPUTS:
-        mean = np.mean([one.judgements[name] for one in alone])
-        assert whole.judgements[name] == pytest.approx(mean)
+    [judged] = SPScore.load("full").outputs([f"{RAIN}\n  {DATE}{READ}"], [whole.text])
+    assert [*whole.judgements.values()] == pytest.approx(judged.tolist())
 
 
 @pytest.mark.parametrize("text", ["他说：“走吧！”然后走了。", "一。\n\n二？！三……四", "没有句号"])
@@ -89,13 +95,22 @@ def test_a_request_out_of_range(wrong) -> None:
 # Quality
 
 
-def test_likelihood_and_meaning_raise_acceptance(quality: Quality) -> None:
+def test_likelihood_and_meaning_raise_acceptance() -> None:
     """By hand: the logistic function of the weighted columns."""
+
+    def judge(sources, paraphrases):
+        high = [
+            [0.4, 0.4, 0.9 if text == GOOD else 0.1, 0.9, 0.5, 0.5, 0.5] for text in paraphrases
+        ]
+        return np.array(high)
+
+    quality = Quality.load(judge)
     drafts = [Draft(GOOD, -0.4, -2.0), Draft(GOOD, -2.5, -9.0), Draft("会议取消了。", -0.4, -2.0)]
     likely, unlikely, other = quality([RAIN] * 3, drafts)
     assert likely.accepted > max(unlikely.accepted, other.accepted)
     model = json.loads(FILE.read_text("utf-8"))["written"]
     row = dict(zip(COLUMNS, quality.columns([RAIN], drafts[:1])[0], strict=True))
+    assert row["meaning"] == pytest.approx(math.log(9))
     columns = zip(model["columns"], model["mean"], model["scale"], strict=True)
     x = [(row[name] - mean) / scale for name, mean, scale in columns]
     total = sum(a * b for a, b in zip(x, model["accepted"], strict=True)) + model["accepted_bias"]

@@ -30,13 +30,8 @@ from pathlib import Path
 from typing import Any
 
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
-from gaixie.udfs.meaning.pair_encoder import (
-    DESCRIPTION,
-    SHIPPED,
-    TASKS,
-    PairEncoder,
-    write_description,
-)
+from gaixie.udfs.meaning import pair_encoder as exports
+from gaixie.udfs.meaning.pair_encoder import DESCRIPTION, SHIPPED, TASKS, PairEncoder
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -105,7 +100,7 @@ def evaluate(args: argparse.Namespace) -> None:
 
     figures = measure(PairEncoder.load(args.output), _sets(args.data, []), args.data)
     summary = json.loads((args.output / DESCRIPTION).read_text("utf-8"))["summary"]
-    write_description(args.output, TASKS, summary | {"figures": figures})
+    exports.write_description(args.output, TASKS, summary | {"figures": figures})
     for name, value in figures.items():
         print(f"{name:50} {value:.3f}")
 

@@ -120,7 +120,7 @@ def read_packed(path: Path) -> Packed:
     Raises ValueError for another layout.
     """
     content = np.memmap(path, np.uint8, "r")
-    file = io.BytesIO(content)
+    file = io.BytesIO(content.data)
 
     def take(layout: str) -> tuple:
         return struct.unpack(f"<{layout}", file.read(struct.calcsize(f"<{layout}")))

@@ -25,13 +25,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from gaixie.research.fitting.model_folder import new_folder
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.reports import render
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
     from transformers import BertModel
 
 CARD = Path(__file__).with_name("e5_card.md.j2")
@@ -176,7 +176,9 @@ def network_of(packed: Packed) -> BertModel:
 
     ids: dict[str, Any] = {f"{one}_token_id": packed.special[one] for one in ("bos", "eos", "pad")}
     epsilon = round(packed.epsilon, 15)  # it is the float32 of 1e-12
-    network = BertModel(BertConfig(**packed.sizes | ids, layer_norm_eps=epsilon))
+    with torch.device("meta"):  # draws no weights
+        network = BertModel(BertConfig(**packed.sizes | ids, layer_norm_eps=epsilon))
+    network.to_empty(device="cpu")
     for name, tensor in network.state_dict().items():
         tensor.zero_()
         if not name.startswith("pooler."):
@@ -202,8 +204,6 @@ def build_tokenizer(packed: Packed) -> Tokenizer:
     full-width tilde stays. The package lists its output for single characters only; NFKC also
     composes sequences of characters, as the original model's tokenizer does.
     """
-    from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
-    from tokenizers.processors import TemplateProcessing
 
     tokenizer = Tokenizer(models.Unigram(packed.pieces, packed.special["unk"], byte_fallback=False))
     aside = "\ufdd0"  # stands in for the tilde: no text contains it, and NFKC never composes it
@@ -220,7 +220,7 @@ def build_tokenizer(packed: Packed) -> Tokenizer:
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace("▁", "always")
     names = [packed.pieces[number][0] for number in packed.special.values()]
     bos, eos, *_ = names
-    tokenizer.post_processor = TemplateProcessing(
+    tokenizer.post_processor = processors.TemplateProcessing(
         single=[bos, "$A", eos],
         pair=[bos, "$A", eos, eos, "$B", eos],
         special_tokens=[(bos, packed.special["bos"]), (eos, packed.special["eos"])],

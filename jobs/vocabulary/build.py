@@ -89,9 +89,8 @@ def tag_counts(sentences: DataFrame, segmenter: str | None, path: str) -> DataFr
             for row in worker_segmenter(segmenter).tag([normalise(text) for text in texts]):
                 counts.update(row)
         found = [(*key, n) for key, n in counts.items() if not key[0].isspace()]
-        held = zip(*found, strict=True) if found else [(), (), ()]
-        arrays = [pa.array(part, kind) for part, kind in zip(held, WORD_TAG.types, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=WORD_TAG)
+        rows = [dict(zip(WORD_TAG.names, row, strict=True)) for row in found]
+        yield pa.RecordBatch.from_pylist(rows, WORD_TAG)
 
     counted = sentences.mapInArrow(count, "word string, tag string, count long")
     return counted.groupBy("word", "tag").agg(F.sum("count").alias("count"))

@@ -8,7 +8,7 @@ write such a function, and name it in ``recipe.read_material``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -136,12 +136,12 @@ class Rows:
         return len(self.weight)
 
     def __getitem__(self, rows) -> Rows:
-        return Rows(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return Rows(*(column[rows] for column in vars(self).values()))
 
     @classmethod
     def join(cls, *parts: Rows) -> Rows:
-        names = [field.name for field in fields(cls)]
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        return cls(*map(np.concatenate, columns))
 
 
 def extract(source: pd.Series, paraphrase: pd.Series, segmenter: Segmenter) -> np.ndarray:

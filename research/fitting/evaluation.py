@@ -45,10 +45,8 @@ def correlations(
     """By part (real, written) and output: Spearman and Pearson with 95 % intervals by group."""
     return {
         part: {
-            output: {
-                "pairs": int(rows.sum()),
-                **both_correlations(outputs[rows, k], targets[rows, k], groups[rows]),
-            }
+            output: {"pairs": int(rows.sum())}
+            | both_correlations(outputs[rows, k], targets[rows, k], groups[rows])
             for k, output in enumerate(OUTPUTS)
         }
         for part, rows in parts.items()

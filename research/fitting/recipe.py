@@ -159,15 +159,8 @@ def fit(
             weight = weight * factor[known] ** 2
         monotone = dict.fromkeys(config.never_raise.get(output, ()), -1)
         monotone |= dict.fromkeys(config.never_lower.get(output, ()), 1)
-        model = fit_model(
-            rows.features[known][:, places],
-            target,
-            weight,
-            chosen,
-            config.seeds,
-            config.parameters.get(tier),
-            monotone,
-        )
+        how = config.seeds, config.parameters.get(tier), monotone
+        model = fit_model(rows.features[known][:, places], target, weight, chosen, *how)
         heads[output] = Head(model, chosen)
     resources = Resources.load().digests() if tier != "paper" else {}
     return SPScore(tier, heads, resources=resources, penalties=penalties, **describe)

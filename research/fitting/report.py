@@ -83,19 +83,15 @@ def fit_and_save(
     if tier == "full":  # how it was trained, and what it sees on pairs it never saw
         path = SHIPPED_ENCODER / DESCRIPTION
         figures["encoder"] = json.loads(path.read_text("utf-8"))["summary"]
-    model = fit(
-        weighted(material, tier, config)[rows_to_fit(material, config)],
-        tier,
-        config,
-        columns,
-        segmenter=f"{segmenter.name}-{segmenter.version}",
-        summary={
-            "rated": {config.rated.name: len(rated)},
-            "raters": config.rated.raters,
-            "negatives": len(material.negatives),
-            "thresholds": figures["thresholds"],
-        },
-    )
+    summary = {
+        "rated": {config.rated.name: len(rated)},
+        "raters": config.rated.raters,
+        "negatives": len(material.negatives),
+        "thresholds": figures["thresholds"],
+    }
+    rows = weighted(material, tier, config)[rows_to_fit(material, config)]
+    cutter = f"{segmenter.name}-{segmenter.version}"
+    model = fit(rows, tier, config, columns, segmenter=cutter, summary=summary)
     model.calibration = [[*point] for point in points]
     if tier == "full":
         model.bind(core)
@@ -118,7 +114,7 @@ def fit_full(
     """
     say("full: tier core, cross-validated")
     stacked = config.model_copy(update={"seeds": STACKED})
-    fitted_core = SHIPPED / "core" if output.parent == SHIPPED else output.parent / "core"
+    fitted_core = output.parent / "core"
     core_model, outputs = SPScore.load(str(fitted_core)), cross_validate(material, "core", stacked)
     outputs[:, -1] = core_model.calibrated(outputs[:, -1])
     core = material.parts(outputs)

@@ -94,7 +94,8 @@ def tested(test: pd.DataFrame, folder: Path) -> dict[str, dict[str, float]]:
     """Returns the correlations of a fitted model's outputs with ratings it has not seen."""
     from gaixie.research.fitting.evaluation import correlations
 
-    outputs = SPScore.load(str(folder)).outputs(*test[data.TEXTS].to_numpy().T.tolist())
+    source, paraphrase = test[data.TEXTS].to_numpy().T.tolist()
+    outputs = SPScore.load(str(folder)).outputs(source, paraphrase)
     targets, groups = test[list(RATINGS)].to_numpy(float), test["group"].to_numpy(object)
     return correlations(outputs, targets, groups, {"test": np.ones(len(test), bool)})["test"]
 

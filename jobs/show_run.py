@@ -31,14 +31,9 @@ from gaixie.udfs.features import FEATURES
 from gaixie.udfs.meaning.explain import Why, explainer
 from gaixie.udfs.reports import number, print_table
 from gaixie.udfs.spscore import JUDGEMENTS
+from gaixie.udfs.storage import manifest as manifests
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import (
-    MANIFEST,
-    ReleaseManifest,
-    RunManifest,
-    check_run_id,
-    read_manifest,
-)
+from gaixie.udfs.storage.manifest import ReleaseManifest, RunManifest
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.published_files import print_faults, run_faults
 
@@ -59,12 +54,12 @@ def main(argv: list[str] | None = None) -> int:
         raise UserError("--release: expected --serve, and no --run-id")
     with as_user_error(OSError, ValueError):
         folder = args.root
-        if args.run_id or args.release:
+        if name := args.run_id or args.release:
             kind = "runs" if args.run_id else "releases"
-            folder = storage.join(args.root, kind, check_run_id(args.run_id or args.release))
-        elif not storage.exists(storage.join(folder, MANIFEST)):
+            folder = storage.join(args.root, kind, manifests.check_run_id(name))
+        elif not storage.exists(storage.join(folder, manifests.MANIFEST)):
             return list_runs(args.root)
-        manifest = read_manifest(folder)
+        manifest = manifests.read_manifest(folder)
         if args.serve:
             return browse(folder, manifest, args.host, args.port)
         if isinstance(manifest, ReleaseManifest):
@@ -73,10 +68,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def list_runs(root: str) -> int:
-    manifests = read_runs(root)
-    if not manifests:
+    published = read_runs(root)
+    if not published:
         raise UserError(f"{root}: no published run")
-    rows = [[m.run_id, m.created, *(f"{count:,}" for _, count in m.total)] for m in manifests]
+    rows = [[m.run_id, m.created, *(f"{count:,}" for _, count in m.total)] for m in published]
     print_table(["run", "created", "rows read", "scored", "quarantined", "duplicates"], rows)
     return 0
 

@@ -94,9 +94,8 @@ def tested(test: pd.DataFrame, folder: Path) -> dict[str, dict[str, float]]:
     """Returns the correlations of a fitted model's outputs with ratings it has not seen."""
     from gaixie.research.fitting.evaluation import correlations
 
-    outputs = SPScore.load(str(folder)).outputs(
-        test["source"].tolist(), test["paraphrase"].tolist()
-    )
+    source, paraphrase = test[data.TEXTS].to_numpy().T.tolist()
+    outputs = SPScore.load(str(folder)).outputs(source, paraphrase)
     targets, groups = test[list(RATINGS)].to_numpy(float), test["group"].to_numpy(object)
     return correlations(outputs, targets, groups, {"test": np.ones(len(test), bool)})["test"]
 
@@ -129,16 +128,12 @@ def settings(arguments: argparse.Namespace) -> data.Config:
 
     In both cases conf/spscore.yaml bounds the negatives.
     """
-    if arguments.config:
-        config = load_settings(data.Config, arguments.config)
-    else:
-        config = load_settings(data.Config, data.CONFIG)
+    config = load_settings(data.Config, arguments.config or data.CONFIG)
+    if not arguments.config:
         config.human, config.known, config.negatives.others = [], None, None
-        config.rated = Rated(
-            name=Path(arguments.input).name,
-            tables=[RatedTable(path=str(Path(arguments.input).absolute()))],
-            score_column=arguments.score,
-        )
+        path = Path(arguments.input).absolute()
+        tables = [RatedTable(path=str(path))]
+        config.rated = Rated(name=path.name, tables=tables, score_column=arguments.score)
     if arguments.test:  # a human score or a written group may share its source with a test pair
         config.human, config.known = [], None
     config.ablation |= arguments.ablation

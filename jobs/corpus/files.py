@@ -56,7 +56,8 @@ def local_path(uri: str) -> str | None:
 
 
 def shown(uri: str) -> str:
-    """Returns a URI as messages name it: a local path without its scheme."""
+    """Returns a URI, or a message that begins with one, as messages name it: a local path without
+    its scheme."""
     return local_path(uri) or uri
 
 
@@ -317,16 +318,10 @@ def find_input(settings: Input) -> FoundFiles:
     try:
         header = tables.header_of(first, found.form)
     except TableError as error:
-        raise reader_fault(first, str(error)) from None
+        raise UserError(shown(str(error))) from None
     if kind != "jsonl":  # whose columns are known once all of it is read
         recognised(settings, [*header, *folder_names], shown(first))
     return found
-
-
-def reader_fault(uri: str, said: str) -> UserError:
-    """Returns an error with what a reader said of a file, which may begin with its name."""
-    rest = said.removeprefix(uri)
-    return UserError(f"{shown(uri)}{rest}" if rest != said else f"{shown(uri)}: {said}")
 
 
 def recognised(settings: Input, names: list[str], path: str) -> Input:

@@ -12,10 +12,12 @@ from gaixie.udfs.spscore.stages import ORIGINS
 from gaixie.udfs.storage.settings import Strict
 from gaixie.udfs.storage.tables import Form
 
+ONE_OF_ORIGINS = f"expected one of {', '.join(ORIGINS)}"
+
 
 def _known_origin(name: str) -> str:
     if name not in ORIGINS:
-        raise ValueError(f"unknown, expected one of {', '.join(ORIGINS)}")
+        raise ValueError(f"unknown, {ONE_OF_ORIGINS}")
     return name
 
 

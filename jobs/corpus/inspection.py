@@ -18,7 +18,7 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from gaixie.jobs.corpus import files, reading
 from gaixie.jobs.corpus.files import FoundFiles, shown
-from gaixie.jobs.corpus.input import Input
+from gaixie.jobs.corpus.input import ONE_OF_ORIGINS, Input
 from gaixie.jobs.corpus.parquet import SPARK_GLOB, read_table
 from gaixie.jobs.corpus.reading import INPUT_FILE, InputFiles
 from gaixie.udfs.command_line import UserError, say
@@ -103,8 +103,7 @@ def _inspect(spark: SparkSession, found: FoundFiles) -> InputFiles:
 def _check_origin(path: str, name: str | None, value: str | None) -> None:
     if value not in ORIGINS:
         what = "no origin in a row" if value is None else f"the unknown origin {value!r}"
-        known = f"expected one of {', '.join(ORIGINS)}"
-        raise UserError(f"{path}: column '{name}' holds {what}, {known}")
+        raise UserError(f"{path}: column '{name}' holds {what}, {ONE_OF_ORIGINS}")
 
 
 def _check_types(source: InputFiles, path: str) -> None:
@@ -140,8 +139,7 @@ def _with_footers(spark: SparkSession, source: InputFiles) -> InputFiles:
         try:
             footers = [*pool.map(read_footer, [file.uri for file in source.files])]
         except TableError as error:
-            uris = [file.uri for file in source.files if str(error).startswith(f"{file.uri}:")]
-            raise files.reader_fault([*uris, source.settings.path][0], str(error)) from None
+            raise UserError(shown(str(error))) from None
     path, first = source.settings.path, shown(source.files[0].uri)
     expected = {own.name: own.type for own in footers[0].schema}
     for name, kind in expected.items():
@@ -234,8 +232,7 @@ def _with_scans(spark: SparkSession, source: InputFiles, origin: str | None) -> 
     for file, parts in scans.items():
         unknown = next((part.unknown for part in parts if part.unknown), None)
         if unknown and origin in names:
-            known_ones = ", ".join(ORIGINS)
-            raise UserError(f"{shown(file.uri)}, {unknown}, expected one of {known_ones}")
+            raise UserError(f"{shown(file.uri)}, {unknown}, {ONE_OF_ORIGINS}")
     schema = StructType([StructField(n, StringType()) for n in (*names, *source.folder_names)])
     return replace(source, schema=schema, pieces=pieces)
 
@@ -244,7 +241,7 @@ def _check_scans(file: File, parts: list[Scan]) -> None:
     """Raises UserError if a file cannot be read to its end, or has another encoding."""
     for part in parts:
         if part.fault:
-            raise files.reader_fault(file.uri, part.fault)
+            raise UserError(shown(part.fault))
     if any(part.undecodable for part in parts) and not any(part.good for part in parts):
         with opened(file.uri) as data:
             likely = likely_encoding(data.peek())

@@ -38,10 +38,8 @@ class Markers:
         if resume and storage.exists(path):
             before = storage.read_json(path).get("deciding", {})
             if deciding and (changes := [*_changes(before, deciding)]):
-                raise UserError(
-                    f"{output}: cannot be resumed: {changes[0]}; give the settings it was started "
-                    "with, or start over without --resume"
-                )
+                how = "give the settings it was started with, or start over without --resume"
+                raise UserError(f"{output}: cannot be resumed: {changes[0]}; {how}")
         else:
             if resume:
                 say(f"{output}: nothing to resume: starting over")

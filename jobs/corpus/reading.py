@@ -146,8 +146,7 @@ def rows_of(
     names = [name for name in source.schema.names if name not in folders]
     groups = parts_of(files, source.pieces, source.piece_length)
     if span:
-        parts = [part for group in groups for part in group if span[0] <= part.start < span[1]]
-        groups = [[part] for part in parts]
+        groups = [[part] for group in groups for part in group if span[0] <= part.start < span[1]]
     path = source.settings.path
     constants = {f.uri: folder_columns(f.uri, path) | {INPUT_FILE: quote(f.uri)} for f in files}
     order = [*source.schema.names, MALFORMED_LINE, INPUT_FILE]

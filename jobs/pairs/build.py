@@ -24,13 +24,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from gaixie.jobs.corpus import files, parquet
-from gaixie.jobs.corpus.inspection import inspect_inputs
+from gaixie.jobs.corpus import files, inspection, parquet, reading, runs, session
 from gaixie.jobs.corpus.markers import STARTED, WORK, Markers
 from gaixie.jobs.corpus.progress import progress
-from gaixie.jobs.corpus.reading import line_fault, read_files
-from gaixie.jobs.corpus.runs import now, run_locked
-from gaixie.jobs.corpus.session import begin_session
 from gaixie.jobs.pairs.method import Method, by_reason, check_columns
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.storage import storage, tables
@@ -58,7 +54,7 @@ def build_pairs(
     lines = [_lines_entry(path) for path in method.lines.values()]
     size = found.size if found else sum(one.bytes for one in lines)
     uris = [method.folder, *method.paths]
-    with begin_session("gaixie build_pairs", uris, size < files.SMALL_BYTES) as wait:
+    with session.begin_session("gaixie build_pairs", uris, size < files.SMALL_BYTES) as wait:
         method.check()
         spark = wait()
     if dry_run:
@@ -66,7 +62,7 @@ def build_pairs(
         build.open(found, lines)
         build.try_out()
         return 0
-    with run_locked(method.folder, take_over) as lock:
+    with runs.run_locked(method.folder, take_over) as lock:
         if not _is_published(method.folder, resume):
             build = PairsBuild(spark, name, method, limit, lock.check)
             build.open(found, lines)
@@ -132,10 +128,10 @@ class PairsBuild:
         """Opens the input: a table, or, if found is None, files of lines."""
         self.entries = lines
         if found:
-            [table] = inspect_inputs(self.spark, [found])
+            [table] = inspection.inspect_inputs(self.spark, [found])
             path, kind = table.settings.path, table.kind
             self.entries = [parquet.input_entry(path, kind, table.files, table.left_out)]
-            self.rows = read_files(self.spark, table, table.files)
+            self.rows = reading.read_files(self.spark, table, table.files)
             if kind == "jsonl" and table.settings.list_column:  # a list is the text of its JSON
                 text = F.col("paraphrase")
                 parsed = F.when(text.startswith("["), F.from_json(text, "array<string>"))
@@ -199,7 +195,7 @@ class PairsBuild:
         items = method.items(rows)
         check = check_columns(method.min_characters, method.max_characters, method.alone)
         items = items.withColumn("_checked", check("source", "paraphrase", "foreign"))
-        reason = F.coalesce(line_fault(), F.col("_checked.reason")).alias("reason")
+        reason = F.coalesce(reading.line_fault(), F.col("_checked.reason")).alias("reason")
         return items.select(reason, "_checked.group", *items.columns).drop("_checked")
 
     def _lines(self) -> Iterator[pa.Table]:
@@ -293,7 +289,7 @@ class PairsBuild:
         written = {n: parquet.written_files(self.spark, self.output, n) for n in TABLES}
         manifest = PairsManifest(
             method=self.name,
-            created=now(),
+            created=runs.now(),
             gaixie=version("gaixie"),
             spark=self.spark.version,
             settings=method.model_dump(mode="json"),

@@ -223,8 +223,7 @@ class Asking:
     def write(self, sentences: Sequence[str]) -> Iterable[Candidate]:
         """Yields a candidate for each sentence, degree and number."""
         settings = self.settings
-        numbers = range(settings.paraphrases)
-        questions = product(sentences, settings.degree or (None,), numbers)
+        questions = product(sentences, settings.degree or (None,), range(settings.paraphrases))
         return self.threads.map(self._ask, *zip(*questions, strict=True))
 
     def _ask(self, sentence: str, degree: int | None, number: int) -> Candidate:

@@ -177,20 +177,14 @@ class Translator:
         """Returns (translation, whether it ended) for texts of like length."""
         import torch
 
-        options: dict[str, Any] = {"num_beams": settings.beams}
+        longest = int(max(map(len, ids)) * settings.max_ratio) + 20
+        options: dict[str, Any] = {"num_beams": settings.beams, "do_sample": False}
+        options |= {"max_length": None, "max_new_tokens": longest}
         if self.has_languages:
             options["forced_bos_token_id"] = language_token(self.tokenizer, self.name, target)
-        longest = int(max(map(len, ids)) * settings.max_ratio) + 20
         batch, mask = networks.pad(ids, self.tokenizer.pad_token_id, self.device)
         with torch.inference_mode():
-            output = self.network.generate(
-                input_ids=batch,
-                attention_mask=mask.long(),
-                do_sample=False,
-                max_length=None,
-                max_new_tokens=longest,
-                **options,
-            )
+            output = self.network.generate(input_ids=batch, attention_mask=mask.long(), **options)
         ended = (output[:, 1:longest] == self.tokenizer.eos_token_id).any(dim=1).tolist()
         behind = output[:, 1 + self.has_languages :]
         texts = self.tokenizer.batch_decode(behind, skip_special_tokens=True)

@@ -18,14 +18,11 @@ import pandas as pd
 from pydantic import ValidationError
 from pyspark.sql import SparkSession
 
+from gaixie.jobs.corpus import inspection, markers, reading, session
 from gaixie.jobs.corpus.files import FoundFiles, find_files, shown
 from gaixie.jobs.corpus.input import Input
-from gaixie.jobs.corpus.inspection import inspect_inputs
-from gaixie.jobs.corpus.markers import WORK, Markers
 from gaixie.jobs.corpus.progress import progress
-from gaixie.jobs.corpus.reading import read_files
 from gaixie.jobs.corpus.runs import CLEANED, RunLock, read_runs
-from gaixie.jobs.corpus.session import set_shuffle_partitions
 from gaixie.jobs.scoring import report, sorting
 from gaixie.jobs.scoring.settings import Cuts, ScoreSettings
 from gaixie.jobs.scoring.units import Job, score_units, scored_rows, scorer_of
@@ -69,7 +66,7 @@ def score_corpus(
         runs = read_runs(str(settings.output), cleaned=True)
         earlier = [run for run in runs if run.signature == signature]
     wanted = unseen_by(earlier, settings) if settings.new_only else None
-    inputs = inspect_inputs(spark, found, wanted)
+    inputs = inspection.inspect_inputs(spark, found, wanted)
     if not any(source.files for source in inputs):
         print(f"nothing new to score: {folder} was not created")
         return
@@ -129,7 +126,7 @@ def score_inputs(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
         units = score_units(job, resume)
     with step("stages"), progress(job.spark, "finding duplicates and stages", units.read.total()):
         rows, cuts = units.read.total(), job.settings.cuts
-        set_shuffle_partitions(job.spark, rows // ROWS_PER_PARTITION)
+        session.set_shuffle_partitions(job.spark, rows // ROWS_PER_PARTITION)
         pairs = units.rows(fit=True)
         duplicates = sorting.find_duplicates(pairs, rows, job.extra_columns.values())
         duplicate_cells = sorting.count_cells(duplicates, cuts) if duplicates else sorting.Cells()
@@ -157,7 +154,7 @@ def score_inputs(job: Job, resume: bool, earlier_runs: Sequence[str]) -> None:
     if fault:
         raise UserError(f"{fault}; nothing was published; see {job.path(report.REPORT)}")
     job.check_lock()
-    Markers(job.path(WORK)).clear()
+    markers.Markers(job.path(markers.WORK)).clear()
     job.check_lock()
     storage.write(job.path(MANIFEST), manifest.to_json())  # last: now the run exists for readers
     report.print_summary(manifest, job.folder)
@@ -192,7 +189,7 @@ def dry_run(job: Job) -> None:
     for source in (source for source in job.inputs if source.files):
         size, path = source.size / 1e6, source.settings.path
         print(f"{path}: {len(source.files)} {source.kind} files, {size:,.1f} MB")
-        rows = read_files(job.spark, source, source.files).limit(SAMPLE)
+        rows = reading.read_files(job.spark, source, source.files).limit(SAMPLE)
         scored = scored_rows(rows, scorer_of(job)).select("origin", "reason", *OUTPUTS)
         sample = pd.DataFrame(scored.collect(), columns=scored.columns)
         fit = sample[sample["reason"].isna()]

@@ -21,12 +21,10 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from gaixie.jobs.corpus import reading
+from gaixie.jobs.corpus import parquet, reading, session
 from gaixie.jobs.corpus.markers import WORK, Markers
-from gaixie.jobs.corpus.parquet import data_files, read_table, write_table
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.reading import INPUT_FILE, InputFiles, Span
-from gaixie.jobs.corpus.session import cores
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.udfs.command_line import UserError, say
 from gaixie.udfs.features import FEATURES
@@ -152,13 +150,13 @@ class ScoredUnits:
         row_key, which is unique and stable."""
         base = spark_uri(self.job.path(WORK))
         schema = StructType([*ROWS, *self.job.extra_columns.values()])
-        rows = read_table(self.job.spark, *self.folders, schema=schema, basePath=base)
+        rows = parquet.read_table(self.job.spark, *self.folders, schema=schema, basePath=base)
         return rows.where(F.col("fit") == fit).drop("_unit")
 
     @cached_property
     def sizes(self) -> list[int]:
         """Returns the bytes of each file of the units."""
-        return [file.size for folder in self.folders for file in data_files(folder)]
+        return [file.size for folder in self.folders for file in parquet.data_files(folder)]
 
     def bytes_per_row(self) -> float:
         return sum(self.sizes) / max(self.read.total(), 1)
@@ -176,7 +174,7 @@ def score_units(job: Job, resume: bool) -> ScoredUnits:
 
     Raises UserError if the inputs have no rows.
     """
-    unit_mb = job.settings.unit_mb or max(UNIT_MB, UNIT_MB_A_CORE * cores(job.spark))
+    unit_mb = job.settings.unit_mb or max(UNIT_MB, UNIT_MB_A_CORE * session.cores(job.spark))
     units = divide(job.inputs, unit_mb)
     finished = [n for n in storage.children(job.path(WORK)) if re.fullmatch(r"unit-\d+\.json", n)]
     if finished and not resume:
@@ -218,15 +216,15 @@ def _score_unit(
         parts = (unit.span[1] - unit.span[0]) // unit.input.piece_length
     if limit is not None:
         rows, parts = rows.limit(limit), 1
-    few = parts < 2 * cores(job.spark)
+    few = parts < 2 * session.cores(job.spark)
     if few and sum(file.size for file in unit.files) > SPREAD_BYTES:
-        rows = rows.repartition(4 * cores(job.spark))
+        rows = rows.repartition(4 * session.cores(job.spark))
     rows = rows.observe(read, *_counts_by("origin", (*ORIGINS, reading.NO_ORIGIN)))
     scored = scored_rows(rows, score).withColumn("row_key", row_key(unit.number))
     scored = scored.observe(unfit, *_counts_by("reason", (*REASONS, MALFORMED)))
     named = reading.errors_name_the_file(unit.files, unit.input.form)
     with named, progress(job.spark, title, unit.rows):
-        write_table(scored, job.path(unit.folder), ["fit"], **QUICKLY)
+        parquet.write_table(scored, job.path(unit.folder), ["fit"], **QUICKLY)
     return {"rows": +Counter(read.get), "unfit": +Counter(unfit.get)}
 
 

@@ -13,13 +13,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from gaixie.jobs.corpus import inspection, parquet, reading, runs
 from gaixie.jobs.corpus.files import FoundFiles, find_files, find_input
 from gaixie.jobs.corpus.input import Input
-from gaixie.jobs.corpus.inspection import inspect_inputs
-from gaixie.jobs.corpus.parquet import CHECKED
 from gaixie.jobs.corpus.progress import progress
-from gaixie.jobs.corpus.reading import column, errors_name_the_file, rows_of
-from gaixie.jobs.corpus.runs import now
 from gaixie.udfs.command_line import UserError
 from gaixie.udfs.reports import render
 from gaixie.udfs.spark import worker_segmenter
@@ -66,11 +63,12 @@ def find_sentences(path: str, columns: list[str], gold: bool) -> FoundFiles | Li
 def sentences_of(spark: SparkSession, found: FoundFiles | Lines, columns: list[str]) -> DataFrame:
     """Returns the sentences, in the column text. Raises UserError as inspect_inputs does."""
     if isinstance(found, FoundFiles):
-        [source] = inspect_inputs(spark, [found])
-        texts = F.array(*[column(name).cast("string") for name in columns])
-        rows = rows_of(spark, source, source.files).select(F.explode(texts).alias("text"))
+        [source] = inspection.inspect_inputs(spark, [found])
+        texts = F.array(*[reading.column(name).cast("string") for name in columns])
+        rows = reading.rows_of(spark, source, source.files).select(F.explode(texts).alias("text"))
         return rows.where("text IS NOT NULL")
-    return spark.read.options(**CHECKED).text([spark_uri(file.uri) for file in found]).toDF("text")
+    reader = spark.read.options(**parquet.CHECKED)
+    return reader.text([spark_uri(file.uri) for file in found]).toDF("text")
 
 
 def tag_counts(sentences: DataFrame, segmenter: str | None, path: str) -> DataFrame:
@@ -91,9 +89,8 @@ def tag_counts(sentences: DataFrame, segmenter: str | None, path: str) -> DataFr
             for row in worker_segmenter(segmenter).tag([normalise(text) for text in texts]):
                 counts.update(row)
         found = [(*key, n) for key, n in counts.items() if not key[0].isspace()]
-        held = zip(*found, strict=True) if found else [(), (), ()]
-        arrays = [pa.array(part, kind) for part, kind in zip(held, WORD_TAG.types, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=WORD_TAG)
+        rows = [dict(zip(WORD_TAG.names, row, strict=True)) for row in found]
+        yield pa.RecordBatch.from_pylist(rows, WORD_TAG)
 
     counted = sentences.mapInArrow(count, "word string, tag string, count long")
     return counted.groupBy("word", "tag").agg(F.sum("count").alias("count"))
@@ -110,7 +107,7 @@ def build_vocabulary(
     started = time.monotonic()
     with (
         progress(counted.sparkSession, "segmenting and tagging", None),
-        errors_name_the_file([], Form("txt")),
+        reading.errors_name_the_file([], Form("txt")),
     ):
         tagged = pd.DataFrame(counted.collect(), columns=counted.columns)
     if tagged.empty:
@@ -125,7 +122,7 @@ def build_vocabulary(
     counts = pa.Table.from_pandas(words, preserve_index=False)
     storage.write_table(f"{output}/counts.parquet", counts)
     manifest = {
-        "created": now(),
+        "created": runs.now(),
         "gaixie": version("gaixie"),
         "input": path,
         "segmenter": f"{segmenter.name}-{segmenter.version}" if segmenter else "gold",

@@ -8,7 +8,7 @@ write such a function, and name it in ``recipe.read_material``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -20,14 +20,8 @@ from pydantic import Field, model_validator
 from gaixie.research.fitting.negatives import KINDS, make_negatives
 from gaixie.research.pair_encoder import sets
 from gaixie.research.ratings import rated as ratings
+from gaixie.research.ratings import tables
 from gaixie.research.ratings.rated import RATINGS, ROOT, Rated, components
-from gaixie.research.ratings.tables import (
-    numbers_of,
-    read_json_lines,
-    read_table,
-    source_hash,
-    strings_of,
-)
 from gaixie.udfs.meaning.core_features import Resources, extract_core
 from gaixie.udfs.spscore import OUTPUTS, TIERS
 from gaixie.udfs.storage.settings import Strict
@@ -142,12 +136,12 @@ class Rows:
         return len(self.weight)
 
     def __getitem__(self, rows) -> Rows:
-        return Rows(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return Rows(*(column[rows] for column in vars(self).values()))
 
     @classmethod
     def join(cls, *parts: Rows) -> Rows:
-        names = [field.name for field in fields(cls)]
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        return cls(*map(np.concatenate, columns))
 
 
 def extract(source: pd.Series, paraphrase: pd.Series, segmenter: Segmenter) -> np.ndarray:
@@ -169,9 +163,7 @@ def read_rated(settings: Rated, folder: Path) -> pd.DataFrame:
 
 def is_written(rated: pd.DataFrame, settings: Rated) -> np.ndarray:
     """Which pairs were written to vary: bool, shape (rows,)."""
-    if not settings.written:
-        return np.zeros(len(rated), bool)
-    return rated["kind"].str.startswith(settings.written).to_numpy()
+    return rated["kind"].str.startswith(settings.written or ()).to_numpy(bool)
 
 
 def rated_rows(rated: pd.DataFrame, settings: Rated, segmenter: Segmenter) -> Rows:
@@ -189,7 +181,7 @@ def groups_of(sources: pd.Series, rated: pd.DataFrame) -> list[str]:
     """The group of each source: that of its rated pairs, if it has any, so that it keeps its side
     of a split."""
     group_of = dict(zip(rated["source"], rated["group"], strict=True))
-    return [group_of.get(source, source) for source in sources]
+    return sources.map(group_of).fillna(sources).tolist()
 
 
 # Human scores
@@ -205,13 +197,12 @@ def read_human(
     """
     path = folder / settings.path
     columns = ["source", settings.paraphrase_column, settings.score_column]
-    table = read_table(path, columns).set_axis([*TEXTS, "human"], axis=1)
+    table = tables.read_table(path, columns).set_axis([*TEXTS, "human"], axis=1)
     for name, column in zip(TEXTS, columns, strict=False):
-        table[name] = strings_of(table[name], f"{path}: column {column!r}").map(normalise)
-    where = f"{path}: column {settings.score_column!r}"
-    expected = f"a number from 0 to {settings.most:g}"
-    valid = numbers_of(table["human"], where, expected, lambda x: (x >= 0) & (x <= settings.most))
-    table["human"] = valid / settings.most
+        table[name] = tables.strings_of(table[name], f"{path}: column {column!r}").map(normalise)
+    most, where = settings.most, f"{path}: column {settings.score_column!r}"
+    expected = f"a number from 0 to {most:g}", lambda x: (x >= 0) & (x <= most)
+    table["human"] = tables.numbers_of(table["human"], where, *expected) / most
     table = table.merge(rated[[*TEXTS, "overall"]], "left", on=TEXTS)
     both = table.dropna(subset="overall")
     slope, intercept = 1.0, 0.0
@@ -247,7 +238,7 @@ def known_rows(
 def pairs_for_core(folder: Path) -> Iterator[Pair]:
     """Of the groups that came with the data, and of the free rewrites; held-out ones stay out."""
     yield from _of_groups(folder, lambda group: not sets.held_out(group))
-    for row in read_json_lines(sets.HERE / sets.REWRITTEN[0]):
+    for row in tables.read_json_lines(sets.HERE / sets.REWRITTEN[0]):
         if not sets.held_out(row["group"]):
             for text in row["same"]:
                 yield row["source"], text, "written_rewrite"
@@ -261,8 +252,8 @@ def pairs_for_full() -> Iterator[Pair]:
 
 
 def _of_groups(folder: Path, wanted: Callable[[int], bool]) -> Iterator[Pair]:
-    broken = {row["group"]: row for row in read_json_lines(folder / sets.BROKEN)}
-    for row in read_json_lines(folder / sets.GROUPS):
+    broken = {row["group"]: row for row in tables.read_json_lines(folder / sets.BROKEN)}
+    for row in tables.read_json_lines(folder / sets.GROUPS):
         if row["group"] in broken and wanted(row["group"]):
             source, *others = row["texts"]
             for number, text in enumerate(others, 1):
@@ -280,7 +271,7 @@ def negatives_of(
     """Columns source, paraphrase, kind, pair (row of rated): every negative of every rated pair."""
     others = sorted(set(rated["source"]))
     if settings.others:
-        column = read_table(folder / settings.others, ["text"])["text"].dropna()
+        column = tables.read_table(folder / settings.others, ["text"])["text"].dropna()
         sample = column.sample(min(20_000, len(column)), random_state=0).map(normalise)
         others = [text for text in sample if 15 <= len(text) <= 100]
     texts = sorted(set(rated["source"]) | set(rated["paraphrase"]))
@@ -288,7 +279,7 @@ def negatives_of(
     negatives = []
     pairs = zip(rated["source"], rated["paraphrase"], strict=True)
     for row, (source, paraphrase) in enumerate(pairs):
-        other = others[source_hash(f"{seed}{source}{paraphrase}") % len(others)]
+        other = others[tables.source_hash(f"{seed}{source}{paraphrase}") % len(others)]
         made = make_negatives(source, paraphrase, other, tags, seed, list(settings.bounds))
         negatives += [(source, text, kind, row) for kind, text in made.items()]
     return pd.DataFrame(negatives, columns=[*TEXTS, "kind", "pair"])
@@ -299,15 +290,11 @@ def negative_rows(
 ) -> Rows:
     """The negatives; each rating is that of the rated pair, bounded as the settings say."""
     of_pair = rated[list(RATINGS)].to_numpy(float)[negatives["pair"]]
-    bounds = {
-        kind: [np.inf if bound is None else bound for bound in row]
-        for kind, row in settings.bounds.items()
-    }
-    targets = np.array([bounds[kind] for kind in negatives["kind"]], float)
+    bounds = np.array([settings.bounds[kind] for kind in negatives["kind"]], float)  # None is NaN
     # A negative made from the source starts as a copy of it: it keeps everything it does not lose.
     from_source = ~negatives["kind"].str.startswith("own_").to_numpy()
     of_pair[from_source] = (1.0, 1.0, 1.0, 1.0, 1.0)
     # A fault costs a poor paraphrase something too.
     of_pair[~from_source, -1] *= 0.8
     table = negatives.assign(group=rated["group"].to_numpy(object)[negatives["pair"]])
-    return Rows.of(table, np.minimum(targets, of_pair), 1.0, segmenter)
+    return Rows.of(table, np.fmin(bounds, of_pair), 1.0, segmenter)

@@ -45,10 +45,8 @@ def correlations(
     """By part (real, written) and output: Spearman and Pearson with 95 % intervals by group."""
     return {
         part: {
-            output: {
-                "pairs": int(rows.sum()),
-                **both_correlations(outputs[rows, k], targets[rows, k], groups[rows]),
-            }
+            output: {"pairs": int(rows.sum())}
+            | both_correlations(outputs[rows, k], targets[rows, k], groups[rows])
             for k, output in enumerate(OUTPUTS)
         }
         for part, rows in parts.items()
@@ -124,13 +122,10 @@ def choose_thresholds(
     thresholds = {}
     for origin in ORIGINS:
         inside = origins == origin
-        if inside.sum() < 100:
-            continue
-        slope, intercept = np.polyfit(scores[inside], rated[inside], 1)
-        thresholds[origin] = [
-            round(float(np.clip((rating / 5 - intercept) / slope, 0, 1)), 2)
-            for rating in STAGE_RATINGS
-        ]
+        if inside.sum() >= 100:
+            slope, intercept = np.polyfit(scores[inside], rated[inside], 1)
+            worth = np.clip((np.array(STAGE_RATINGS) / 5 - intercept) / slope, 0, 1)
+            thresholds[origin] = [round(float(score), 2) for score in worth]
     return thresholds
 
 
@@ -148,11 +143,8 @@ def calibration_points(scores: np.ndarray, rated: np.ndarray) -> list[tuple[floa
         (float(scores[np.concatenate(parts[start:end])].mean()), float(fit.x[start]))
         for start, end in pairwise(fit.blocks)
     ]
-    return [
-        (0.0, 0.0),
-        *(point for point in points if 0 < min(point) and max(point) < 1),
-        (1.0, 1.0),
-    ]
+    inside = [point for point in points if 0 < min(point) and max(point) < 1]
+    return [(0.0, 0.0), *inside, (1.0, 1.0)]
 
 
 def stages(

@@ -31,7 +31,6 @@ LIGHTGBM: dict[str, Any] = {
     "bagging_freq": 1,
     "feature_fraction": 0.5,
     "extra_trees": True,  # thresholds by lot: a smoother function of few sources
-    "path_smooth": 0.0,
     "max_bin": 63,  # few thresholds keep the tables of a head in the cache
 }
 """LightGBM's own names. Few sources have human scores, so the trees are small and regularised."""
@@ -73,8 +72,9 @@ def fit_model(
     if not np.all((target >= 0) & (target <= 1)):
         raise ValueError("target: expected values in [0, 1]")
     options = {**LIGHTGBM, **(parameters or {}), **_FIXED}
-    if monotone:
-        options["monotone_constraints"] = [monotone.get(name, 0) for name in names]
+    constraints = [(monotone or {}).get(name, 0) for name in names]
+    if any(constraints):
+        options["monotone_constraints"] = constraints
     weight = weight / weight.mean()
 
     def train(seed: int) -> str:
@@ -113,10 +113,6 @@ class Material:
         sizes = {"rated": self.rows, "negatives": self.negatives, **self.others}
         ends = np.cumsum([len(rows) for rows in sizes.values()])
         return dict(zip(sizes, np.split(outputs, ends[:-1]), strict=True))
-
-    def without(self, kind: str) -> Material:
-        others = {name: rows for name, rows in self.others.items() if name != kind}
-        return replace(self, others=others)
 
 
 def read_material(
@@ -161,22 +157,10 @@ def fit(
         if output in PENALISED:  # the head learns what the penalties leave to it
             target = np.minimum(target / factor[known], 1)
             weight = weight * factor[known] ** 2
-        signs = {-1: config.never_raise, 1: config.never_lower}
-        monotone = {
-            name: sign
-            for sign, named in signs.items()
-            for name in named.get(output, ())
-            if name in chosen
-        }
-        model = fit_model(
-            rows.features[known][:, places],
-            target,
-            weight,
-            chosen,
-            config.seeds,
-            config.parameters.get(tier),
-            monotone,
-        )
+        monotone = dict.fromkeys(config.never_raise.get(output, ()), -1)
+        monotone |= dict.fromkeys(config.never_lower.get(output, ()), 1)
+        how = config.seeds, config.parameters.get(tier), monotone
+        model = fit_model(rows.features[known][:, places], target, weight, chosen, *how)
         heads[output] = Head(model, chosen)
     resources = Resources.load().digests() if tier != "paper" else {}
     return SPScore(tier, heads, resources=resources, penalties=penalties, **describe)

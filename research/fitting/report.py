@@ -64,7 +64,8 @@ def fit_and_save(
     """
     rated = material.rated
     if tier == "paper":  # its eight features cannot tell a counterpart from a paraphrase
-        material = material.without("known")
+        others = {name: rows for name, rows in material.others.items() if name != "known"}
+        material = replace(material, others=others)
     say(f"{tier}: cross-validation in {config.folds} folds")
     outputs = cross_validate(material, tier, config, columns)
     real = np.flatnonzero(~material.written)
@@ -80,29 +81,24 @@ def fit_and_save(
         say(f"{tier}: ablation")
         figures["ablation"] = ablate(material, tier, config, columns or TIERS[tier])
     if tier == "full":  # how it was trained, and what it sees on pairs it never saw
-        described = json.loads((SHIPPED_ENCODER / DESCRIPTION).read_text("utf-8"))
-        figures["encoder"] = described["summary"]
-    model = fit(
-        weighted(material, tier, config)[rows_to_fit(material, config)],
-        tier,
-        config,
-        columns,
-        segmenter=f"{segmenter.name}-{segmenter.version}",
-        summary={
-            "rated": {config.rated.name: len(rated)},
-            "raters": config.rated.raters,
-            "negatives": len(material.negatives),
-            "thresholds": figures["thresholds"],
-        },
-    )
+        path = SHIPPED_ENCODER / DESCRIPTION
+        figures["encoder"] = json.loads(path.read_text("utf-8"))["summary"]
+    summary = {
+        "rated": {config.rated.name: len(rated)},
+        "raters": config.rated.raters,
+        "negatives": len(material.negatives),
+        "thresholds": figures["thresholds"],
+    }
+    rows = weighted(material, tier, config)[rows_to_fit(material, config)]
+    cutter = f"{segmenter.name}-{segmenter.version}"
+    model = fit(rows, tier, config, columns, segmenter=cutter, summary=summary)
     model.calibration = [[*point] for point in points]
     if tier == "full":
         model.bind(core)
     if folder:
         say(f"{tier}: sets that nothing was fitted on")
         figures |= evaluation.unseen_figures(model, folder)
-    figures |= describe(config, material, tier, model.signature(segmenter))
-    figures["points"] = points
+    figures |= describe(config, material, tier, model.signature(segmenter)) | {"points": points}
     output.mkdir(parents=True, exist_ok=True)
     write_card(output, figures)
     model.save(output)
@@ -118,7 +114,7 @@ def fit_full(
     """
     say("full: tier core, cross-validated")
     stacked = config.model_copy(update={"seeds": STACKED})
-    fitted_core = SHIPPED / "core" if output.parent == SHIPPED else output.parent / "core"
+    fitted_core = output.parent / "core"
     core_model, outputs = SPScore.load(str(fitted_core)), cross_validate(material, "core", stacked)
     outputs[:, -1] = core_model.calibrated(outputs[:, -1])
     core = material.parts(outputs)
@@ -240,11 +236,8 @@ def describe(config: Config, material: Material, tier: str, signature: str) -> d
     rated = config.rated.model_dump(include={"name", "licence", "raters"})
     rated |= {"pairs": len(material.rated), "groups": int(material.rated["group"].nunique())}
     human = [
-        {
-            **given.model_dump(include={"name", "licence"}),
-            "pairs": len(material.others[given.name]),
-            **material.human_lines[given.name],
-        }
+        given.model_dump(include={"name", "licence"})
+        | {"pairs": len(material.others[given.name]), **material.human_lines[given.name]}
         for given in config.human
         if given.name in material.others
     ]

@@ -49,10 +49,9 @@ class Examples:
         rated = sets.rated[sets.rated["part"] == "encoder"]
         short = (rated["source"].str.len() <= LONGEST) & (rated["paraphrase"].str.len() <= LONGEST)
         rated = rated[short]
-        rows, translated = (
-            rated[(rated["kind"] == TRANSLATED) == chosen].to_dict("records")
-            for chosen in (False, True)
-        )
+        of_translations = rated["kind"] == TRANSLATED
+        rows = rated[~of_translations].to_dict("records")
+        translated = rated[of_translations].to_dict("records")
         self.degrees = rated.groupby("kind")[list(RATINGS)].mean().T.to_dict()
         self.kinds: dict[str, tuple[float, Callable[[], Example]]] = {
             "versions": (0.14, self.of_versions),
@@ -63,7 +62,7 @@ class Examples:
             "copies": (0.02, self.of_copies),
             "rated": (0.12, partial(self.of_rated, rows)),
             "translated": (0.18 * bool(translated), partial(self.of_rated, translated)),
-            "others": (0.06, self.of_others),
+            "others": (0.06, partial(random.choice, sets.judged)),
             "grammar": (0.03, self.of_grammar),
         }
 
@@ -160,10 +159,6 @@ class Examples:
         same, fluent = (min(1.0, max(0.0, (row[k] - 0.3) / 0.65)) for k in ("meaning", "fluency"))
         targets |= {"same": same, "fluent": fluent, "good": min(same, fluent)}
         return Example(row["source"], row["paraphrase"], targets)
-
-    def of_others(self) -> Example:
-        """A pair that others judged."""
-        return self.random.choice(self.sets.judged)
 
     def of_grammar(self) -> Example:
         """A sentence beside itself."""

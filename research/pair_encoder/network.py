@@ -10,6 +10,7 @@ what it was made from, and how many examples it has learned from. The export is 
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import struct
@@ -26,19 +27,20 @@ from torch import nn
 from torch.nn.functional import gelu
 from transformers import BertConfig, BertModel
 
-from gaixie.udfs.meaning.pair_encoder import (
-    DESCRIPTION,
-    ENCODER,
-    HEAD,
-    TASKS,
-    TOKENIZER,
-    write_description,
-)
+from gaixie.udfs.meaning import pair_encoder as exports
+from gaixie.udfs.meaning.pair_encoder import ENCODER, HEAD, TASKS, TOKENIZER
 
 SUMMARY = "summary.json"
 TYPES = (np.float32, np.int8, np.int16, np.int32, np.float16)
 FORMAT = 6
-
+LAYER = {
+    "attention.output.dense": "self_attention/linear_1",
+    "attention.output.LayerNorm": "self_attention/layer_norm",
+    "intermediate.dense": "ffn/linear_0",
+    "output.dense": "ffn/linear_1",
+    "output.LayerNorm": "ffn/layer_norm",
+}
+"""Parts of a layer, and their names in the export; its attention has one part for all three."""
 
 LEAST = 4
 """A piece stays that the texts have so often; a single character always does."""
@@ -175,7 +177,7 @@ def export(trained: Path, output: Path) -> dict[str, Any]:
     with np.load(trained / HEAD) as heads:
         np.savez_compressed(output / HEAD, **{k: heads[k].astype(np.float16) for k in heads.files})
     summary = read_summary(trained)
-    write_description(output, TASKS, summary)
+    exports.write_description(output, TASKS, summary)
     return summary
 
 
@@ -192,26 +194,19 @@ def restore(exported: Path, output: Path) -> None:
     state = {WORDS: weight("embeddings_0/weight")}
     state["embeddings.token_type_embeddings.weight"] = weight("embeddings_1/weight")
     state["embeddings.position_embeddings.weight"] = weight("position_encodings/encodings")
-    norms = {"embeddings.LayerNorm": "layernorm_embedding"}
+    names = {"embeddings.LayerNorm": "layernorm_embedding"}
     layers = sum(name.endswith("/ffn/linear_1/weight") for name in found)
     for number in range(layers):
         of, own = f"encoder.layer.{number}.", f"layer_{number}/"
-        read = [weight(f"{own}self_attention/linear_0/{kind}") for kind in ("weight", "bias")]
-        for place, name in enumerate(("query", "key", "value")):
-            for kind, value in zip(("weight", "bias"), read, strict=True):
-                state[f"{of}attention.self.{name}.{kind}"] = np.split(value, 3)[place]
-        for layer, name in (
-            ("attention.output.dense", "self_attention/linear_1"),
-            ("intermediate.dense", "ffn/linear_0"),
-            ("output.dense", "ffn/linear_1"),
-        ):
-            for kind in ("weight", "bias"):
-                state[f"{of}{layer}.{kind}"] = weight(f"{own}{name}/{kind}")
-        norms[f"{of}attention.output.LayerNorm"] = f"{own}self_attention/layer_norm"
-        norms[f"{of}output.LayerNorm"] = f"{own}ffn/layer_norm"
-    for name, norm in norms.items():
-        state[f"{name}.weight"] = weight(f"{norm}/gamma")
-        state[f"{name}.bias"] = weight(f"{norm}/beta")
+        for kind in ("weight", "bias"):
+            thirds = np.split(weight(f"{own}self_attention/linear_0/{kind}"), 3)
+            for name, value in zip(("query", "key", "value"), thirds, strict=True):
+                state[f"{of}attention.self.{name}.{kind}"] = value
+        names |= {of + name: own + exported_as for name, exported_as in LAYER.items()}
+    for name, exported_as in names.items():
+        kinds = ("gamma", "beta") if name.endswith("LayerNorm") else ("weight", "bias")
+        for kind, exported_kind in zip(("weight", "bias"), kinds, strict=True):
+            state[f"{name}.{kind}"] = weight(f"{exported_as}/{exported_kind}")
     words, width = state[WORDS].shape
     sizes = {"vocab_size": words, "hidden_size": width, "num_hidden_layers": layers}
     sizes |= {"intermediate_size": len(state["encoder.layer.0.intermediate.dense.bias"])}
@@ -227,7 +222,7 @@ def restore(exported: Path, output: Path) -> None:
     named = {name: token for name, token in named.items() if token in known}
     named["tokenizer_class"] = "PreTrainedTokenizerFast"  # the one that adds no tokens of its own
     (output / "tokenizer_config.json").write_text(json.dumps(named), "utf-8")
-    summary = json.loads((exported / DESCRIPTION).read_text("utf-8"))["summary"]
+    summary = json.loads((exported / exports.DESCRIPTION).read_text("utf-8"))["summary"]
     (output / SUMMARY).write_text(json.dumps(summary), "utf-8")
 
 
@@ -249,19 +244,13 @@ def round_to_seven_bits(path: Path) -> None:
 
 def variables(data: bytearray, path: Path) -> dict[str, np.ndarray]:
     """Every variable of a model file of CTranslate2, by its name: views of the file's data."""
-    place = 0
+    file = io.BytesIO(data)
 
     def take(form: str) -> tuple[int, ...]:
-        nonlocal place
-        values = struct.unpack_from(form, data, place)
-        place += struct.calcsize(form)
-        return values
+        return struct.unpack(form, file.read(struct.calcsize(form)))
 
     def text() -> str:
-        nonlocal place
-        (length,) = take("<H")
-        place += length
-        return data[place - length : place - 1].decode()
+        return file.read(*take("<H"))[:-1].decode()
 
     (version,) = take("<I")
     if version != FORMAT:
@@ -274,7 +263,6 @@ def variables(data: bytearray, path: Path) -> dict[str, np.ndarray]:
         (rank,) = take("<B")
         shape = take(f"<{rank}I")
         kind, size = take("<BI")
-        view = memoryview(data)[place : place + size]
-        found[name] = np.frombuffer(view, TYPES[kind]).reshape(shape)
-        place += size
+        found[name] = np.ndarray(shape, TYPES[kind], data, file.tell())
+        file.seek(size, io.SEEK_CUR)
     return found

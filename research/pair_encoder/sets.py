@@ -195,9 +195,8 @@ def human_test(source: str) -> bool:
 
 def grammar(data: Path) -> list[tuple[str, int]]:
     """FCGEC's flags, and MuCGEC's sentences with their first corrections."""
-    found: list[tuple[str, int]] = []
-    for _, text, wrong, *_ in _cells(data / "fcgec.dev.tsv", 3)[1:]:
-        found.append((text, 1 - int(wrong)))
+    flagged = _cells(data / "fcgec.dev.tsv", 3)[1:]
+    found = [(text, 1 - int(wrong)) for _, text, wrong, *_ in flagged]
     for _, wrong, right, *_ in _cells(data / "mucgec.dev.tsv", 3):
         if right not in ("", wrong, "没有错误"):
             found += [(wrong, 0), (right, 1)]

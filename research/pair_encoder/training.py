@@ -102,10 +102,8 @@ def _part(examples: Sequence[dict[str, Any]], tokenizer: Tokenizer) -> Table:
     ranked = [row for row, example in enumerate(examples) if "worse" in example]
     worse = np.full(len(examples), UNKNOWN)
     worse[ranked] = len(examples) + np.arange(len(ranked))
-    pairs = [
-        *examples,
-        *({**examples[k]["worse"], "source": examples[k]["source"]} for k in ranked),
-    ]
+    pairs = [*examples]
+    pairs += [examples[k]["worse"] | {"source": examples[k]["source"]} for k in ranked]
     encoded = tokenizer.encode_batch([(pair["source"], pair["paraphrase"]) for pair in pairs])
     seconds = np.array([len(pair.ids) - sum(pair.type_ids) for pair in encoded])
     lengths = np.array([len(pair.ids) for pair in encoded])
@@ -113,13 +111,10 @@ def _part(examples: Sequence[dict[str, Any]], tokenizer: Tokenizer) -> Table:
     for row, pair in enumerate(pairs):
         for task, value in pair["targets"].items():
             targets[row, TASKS.index(task)] = value
-    marks = [
-        _marks(tokens, second, pair.get("spans"))
-        for tokens, second, pair in zip(encoded, seconds, pairs, strict=True)
-    ]
+    spans = [pair.get("spans") for pair in pairs]
     return Table(
         ids=np.fromiter(chain.from_iterable(pair.ids for pair in encoded), np.int32),
-        marks=np.concatenate(marks),
+        marks=np.concatenate([*map(_marks, encoded, seconds, spans)]),
         starts=np.cumsum(lengths) - lengths,
         lengths=lengths,
         seconds=seconds,

@@ -78,14 +78,11 @@ def read_groups(file: Path, column: str) -> Iterator[list[str]]:
     Raises OSError and ValueError, which name the file.
     """
     for value in read_table(file, [column])[column]:
-        if isinstance(value, str):
-            yield [value] if value else []
-        elif value is None or isinstance(value, float):
-            yield []
-        elif isinstance(value, int):
+        if isinstance(value, int):
             raise ValueError(f"{file}: column {column!r} has numbers, expected strings")
-        else:
-            yield [text for text in value if text]
+        texts = [value] if isinstance(value, str) else value
+        missing = value is None or isinstance(value, float)
+        yield [] if missing else [text for text in texts if text]
 
 
 def strings_of(column: pd.Series, where: str) -> pd.Series:

@@ -87,24 +87,17 @@ class PairEncoder:
 
     def predict(self, source: Sequence[str], paraphrase: Sequence[str]) -> np.ndarray:
         """Predicts every task: float32 in [0, 1], shape (rows, tasks). Expects normalised text."""
-        return self.read(source, paraphrase)[0]
-
-    def read(
-        self, source: Sequence[str], paraphrase: Sequence[str]
-    ) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Returns ``predict``, and how likely each character of each paraphrase is wrong."""
         encoded = self._tokenizer.encode_batch(list(zip(source, paraphrase, strict=True)))
         found = np.empty((len(encoded), len(self.tasks)), np.float32)
-        doubts = [np.zeros(len(text)) for text in paraphrase]
         lengths = [-(-len(pair.ids) // STEP) * STEP for pair in encoded]
         waiting: deque[tuple[list[int], Any]] = deque()
         for rows in batches(lengths, BATCH_TOKENS, equal=True):
             waiting.append((rows, self._begin([encoded[row] for row in rows], lengths[rows[0]])))
             if len(waiting) > 8:
-                self._finish(*waiting.popleft(), encoded, found, doubts)
+                self._finish(*waiting.popleft(), encoded, found)
         for rows, output in waiting:
-            self._finish(rows, output, encoded, found, doubts)
-        return found, doubts
+            self._finish(rows, output, encoded, found)
+        return found
 
     def _begin(self, batch: Sequence[Any], length: int) -> Any:
         from ctranslate2 import StorageView
@@ -118,12 +111,7 @@ class PairEncoder:
         return self._encoder.forward_batch(*views, token_type_ids=types)
 
     def _finish(
-        self,
-        rows: Sequence[int],
-        output: Any,
-        encoded: Sequence[Any],
-        found: np.ndarray,
-        doubts: list[np.ndarray],
+        self, rows: Sequence[int], output: Any, encoded: Sequence[Any], found: np.ndarray
     ) -> None:
         states = np.asarray(output.last_hidden_state, np.float32)
         lengths = np.array([len(encoded[row]) for row in rows])
@@ -131,17 +119,13 @@ class PairEncoder:
         place = np.arange(states.shape[1])
         a = (place > 0) & (place < second[:, None] - 1)
         b = (place >= second[:, None]) & (place < lengths[:, None] - 1)
-        found[rows], wrong = head_outputs(states, a, b, self._head)
-        for row, doubted, first, length in zip(rows, wrong, second, lengths, strict=True):
-            for k in range(first, length - 1):
-                start, end = encoded[row].offsets[k]
-                doubts[row][start:end] = doubted[k]
+        found[rows] = head_outputs(states, a, b, self._head)
 
 
 def head_outputs(
     states: np.ndarray, a: np.ndarray, b: np.ndarray, head: dict[str, np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (tasks, doubts of tokens), both from 0 to 1, from the last layer's states.
+) -> np.ndarray:
+    """Returns the tasks, from 0 to 1, from the last layer's states.
 
     states: float32, shape (pairs, tokens, width). a, b: masks of the tokens of the source and of
     the paraphrase.
@@ -153,7 +137,7 @@ def head_outputs(
     parts = [states[:, 0], mean_a, mean_b, np.abs(mean_a - mean_b), mean_a * mean_b, doubts]
     inner = np.concatenate(parts, 1) @ head["inner.weight"].T + head["inner.bias"]
     inner = inner * (1 + erf(inner / np.sqrt(2))) / 2  # GELU
-    return expit(inner @ head["outer.weight"].T + head["outer.bias"]), wrong
+    return expit(inner @ head["outer.weight"].T + head["outer.bias"])
 
 
 def _mean(states: np.ndarray, side: np.ndarray) -> np.ndarray:

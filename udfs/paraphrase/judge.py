@@ -12,13 +12,14 @@ puts the folder together that CTranslate2 reads; research/fit_judge.py taught it
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
+from gaixie.udfs.meaning.pair_encoder import batches
 from gaixie.udfs.paraphrase.prompt import END, prompt
 from gaixie.udfs.paraphrase.writer import load_generator
 
@@ -53,7 +54,7 @@ class Judge:
             [*start, *self._tokens(text), END]
             for start, text in zip(starts, paraphrases, strict=True)
         ]
-        for batch in _batches([*map(len, lines)]):
+        for batch in batches([*map(len, lines)], TOKENS):
             outputs = np.array(self.model.forward_batch([lines[k] for k in batch]))
             for k, own in zip(batch, outputs, strict=True):
                 last, mean = np.split(own[len(starts[k]) : len(lines[k])], 2, axis=1)
@@ -62,15 +63,3 @@ class Judge:
 
     def _tokens(self, text: str) -> list[str]:
         return self.tokenizer.encode(" ".join(text.split()), add_special_tokens=False).tokens
-
-
-def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yields the places of lines of like lengths, some TOKENS at once."""
-    batch: list[int] = []
-    for k in np.argsort(lengths, kind="stable").tolist():
-        if batch and (len(batch) + 1) * lengths[k] > TOKENS:
-            yield batch
-            batch = []
-        batch.append(k)
-    if batch:
-        yield batch

@@ -15,6 +15,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -204,10 +205,8 @@ def _arrow(data: Any) -> pa.Table:
     if _library(data) == "polars" and hasattr(data, "collect"):
         data = data.collect()
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pa.ChunkedArray):
-        try:
+        with suppress(TypeError, ValueError):
             return pa.table(data)
-        except (TypeError, ValueError):
-            pass
     raise TypeError(f"{type(data).__name__}: expected {TABLES}")
 
 

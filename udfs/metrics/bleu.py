@@ -161,8 +161,7 @@ class IBLEU(Metric):
         """Returns BLEU's sums followed by Self-BLEU's, for the rows that both score."""
         self.check(pairs)
         kept, copied = (self._bleu(kind).row_sums(pairs) for kind in (BLEU, SelfBLEU))
-        both = kept[:, -1:] * copied[:, -1:]
-        return np.hstack([kept, copied]) * both
+        return np.hstack([kept, copied]) * (kept[:, -1:] * copied[:, -1:])
 
     def score_of_sums(self, sums: np.ndarray) -> np.ndarray:
         kept, copied = np.split(sums, 2, axis=-1)

@@ -43,8 +43,6 @@ from gaixie.udfs.text.validate import quarantine_reasons, take_rows
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["JUDGEMENTS", "OUTPUTS", "SHIPPED", "TIERS", "VERSION", "Head", "SPScore"]
-
 VERSION = "0.4.0"
 """Version of the metric's definition, which does not include the fitted model."""
 SHIPPED = Path(__file__).parents[1] / "models" / "spscore-zh"

@@ -123,8 +123,7 @@ class Sentence:
 
     def quote(self, start: int, end: int) -> str:
         """Returns the written form of text[start:end]."""
-        places = self._places
-        if not places:
+        if not (places := self._places):
             return self.text[start:end]
         # Several characters may come from a single one: ㍿ is 株式会社.
         last = places[bisect_right(places, places[end - 1])]

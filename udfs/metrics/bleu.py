@@ -99,9 +99,8 @@ class BLEU(ReferenceMetric):
         """Computes the BLEU of a corpus from its summed counts, as sacrebleu does."""
         from sacrebleu.metrics.bleu import BLEU as Sacrebleu
 
-        matches, totals, (length, closest, rows) = np.split(
-            sums.astype(int), (self.order, 2 * self.order)
-        )
+        matches, totals, rest = np.split(sums.astype(int), (self.order, 2 * self.order))
+        length, closest, rows = rest
         counts = [*matches], [*totals], length, closest
         found = Sacrebleu.compute_bleu(*counts, smooth_method="exp", max_ngram_order=self.order)
         return found.score if rows else float("nan")

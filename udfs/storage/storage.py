@@ -285,8 +285,7 @@ def _s3(*process_and_environment: Any) -> Any:
         "s3": {"addressing_style": "path" if has_endpoint else "auto"},
         "max_pool_connections": 32,
     }
-    options = {"config_kwargs": settings, "use_listings_cache": False}
-    return S3FileSystem(**options, skip_instance_cache=True)
+    return S3FileSystem(config_kwargs=settings, use_listings_cache=False, skip_instance_cache=True)
 
 
 def arrow_filesystem(uri: str) -> tuple[Any, str]:

@@ -66,8 +66,6 @@ def _store_error(uri: str, error: BaseException) -> OSError:
         return PermissionError(f"{uri}: no credentials ({said}); check {CREDENTIALS}")
     broken_off = type(error).__module__.startswith(("aiohttp", "urllib3"))
     if broken_off or isinstance(error, boto.ConnectionError | boto.HTTPClientError):
-        return ConnectionError(
-            f"{uri}: the store cannot be reached ({said}); "
-            "check AWS_ENDPOINT_URL_S3 and the network"
-        )
+        fix = "check AWS_ENDPOINT_URL_S3 and the network"
+        return ConnectionError(f"{uri}: the store cannot be reached ({said}); {fix}")
     return OSError(f"{uri}: {said}")

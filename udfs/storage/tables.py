@@ -429,9 +429,8 @@ def read_footer(uri: str) -> Footer:
                 chunk = about.row_group(group).column(number)
                 used |= {chunk.compression, *chunk.encodings}
     held = [field.with_type(spark_type(field.type)) for field in schema]
-    in_python = bool(used & (UNREADABLE | {":"})) or not all(
-        pa.types.is_dictionary(field.type) or spark_holds(field.type) for field in schema
-    )
+    as_they_are = [pa.types.is_dictionary(one.type) or spark_holds(one.type) for one in schema]
+    in_python = bool(used & (UNREADABLE | {":"})) or not all(as_they_are)
     return Footer(pa.schema(held), about.num_rows, about.num_row_groups, in_python)
 
 

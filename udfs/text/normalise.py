@@ -160,9 +160,8 @@ def normalise_column(texts: pa.Array) -> tuple[CodePoints, np.ndarray]:
         forms = [normalise(line.decode()) for line in lines]
         text = _with_rows(text, slow, from_strings(forms))
         flags[slow] &= ~np.uint8(_NEEDS_DEFINITION)
-        flags[slow] |= np.uint8(HAN) * np.array(
-            [any(map(is_han, map(ord, form))) for form in forms]
-        )
+        has_han = [any(map(is_han, map(ord, form))) for form in forms]
+        flags[slow] |= np.uint8(HAN) * np.array(has_han)
     return text, flags
 
 

@@ -26,6 +26,7 @@ from numba import njit
 
 from gaixie.udfs.text.code_points import CodePoints, Words
 from gaixie.udfs.text.compiled import read_only
+from gaixie.udfs.text.normalise import is_latin
 from gaixie.udfs.text.segmenters import jieba_tables
 from gaixie.udfs.text.segmenters.jieba_tables import (
     BASE_MASK,
@@ -195,15 +196,15 @@ def _emit_latin(chars, start, stop, ends, count):
     i = start
     while i < stop:
         first = i
-        while i < stop and not _is_alphanumeric(chars[i]):
+        while i < stop and not is_latin(chars[i]):
             i += 1
         if i > first:
             ends[count] = i
             count += 1
             continue
-        while i < stop and _is_alphanumeric(chars[i]):
+        while i < stop and is_latin(chars[i]):
             i += 1
-            if i + 1 < stop and _is_alphanumeric(chars[i + 1]):
+            if i + 1 < stop and is_latin(chars[i + 1]):
                 char = chars[i]
                 if char == HYPHEN or char == FULL_STOP or char == UNDERSCORE:
                     i += 1
@@ -212,13 +213,6 @@ def _emit_latin(chars, start, stop, ends, count):
         ends[count] = i
         count += 1
     return count
-
-
-@njit(cache=True, nogil=True)
-def _is_alphanumeric(char):
-    return (
-        ord("0") <= char <= ord("9") or ord("A") <= char <= ord("Z") or ord("a") <= char <= ord("z")
-    )
 
 
 @njit(cache=True, nogil=True)

@@ -32,7 +32,6 @@ changes = [f"data.uri={run}", f"tokenizer={output}/tokenizer", f"output={output}
 changes += ["trainer.max_steps=20"]
 Run(load_settings(str(Path(__file__).with_name("demo-train.yaml")), changes)).train()
 
-[candidates] = TrainedParaphraser.load(f"{output}/run/model")(
-    sentences[:1], Decoding(max_new_tokens=40)
-)
+paraphraser = TrainedParaphraser.load(f"{output}/run/model")
+[candidates] = paraphraser(sentences[:1], Decoding(max_new_tokens=40))
 print(sentences[0], *[candidate.text for candidate in candidates], sep="\n")

@@ -108,10 +108,8 @@ def _allowing(tokens: dict[str, str]) -> Callable[..., None]:
         # Compares all tokens, so that the time reveals nothing.
         known = [hmac.compare_digest(token.encode(), given.encode()) for token in tokens.values()]
         if tokens and not any(known):
-            wrong = "; this one is wrong" if given else ""
-            raise HTTPException(
-                401, f"a bearer token is needed{wrong}", {"WWW-Authenticate": "Bearer"}
-            )
+            needed = "a bearer token is needed" + "; this one is wrong" * bool(given)
+            raise HTTPException(401, needed, {"WWW-Authenticate": "Bearer"})
 
     return check
 

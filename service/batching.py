@@ -73,20 +73,17 @@ class Batcher:
             async with asyncio.timeout(timeout):
                 results: list[Any] = []
                 for start in range(0, len(items), self.most):
-                    results += await self._results(key, items[start : start + self.most])
+                    part = items[start : start + self.most]
+                    one = _Slice(key, part, asyncio.get_running_loop().create_future())
+                    self._waiting.append(one)
+                    if self._loop is None or self._loop.done():
+                        self._loop = asyncio.create_task(self._run())
+                    results += await one.future
                 return results
         except TimeoutError:
             raise busy(503, f"not done within {timeout:g} s") from None
         finally:
             self._open -= 1
-
-    async def _results(self, key: Hashable, items: Sequence[Any]) -> Sequence[Any]:
-        """Returns the results of a slice."""
-        one = _Slice(key, items, asyncio.get_running_loop().create_future())
-        self._waiting.append(one)
-        if self._loop is None or self._loop.done():
-            self._loop = asyncio.create_task(self._run())
-        return await one.future
 
     async def close(self) -> None:
         """Refuses new items, and waits for those accepted."""

@@ -113,9 +113,8 @@ class Pairs:
             # By default DuckDB takes most of the machine's memory.
             self._database = duckdb.connect(path, config={"memory_limit": "2GB"})
             self.columns = self._fill(manifest, progress)
-            self._database.execute(
-                "SET enable_external_access = false; SET lock_configuration = true"
-            )
+            locked = "SET enable_external_access = false; SET lock_configuration = true"
+            self._database.execute(locked)
         except BaseException:
             self.close()
             raise
@@ -188,11 +187,9 @@ class Pairs:
         _, where, values = wanted.where()
         counts = {}
         for name in self.scores:
-            sql = (
-                f"SELECT least({BINS - 1}, floor({name} * {BINS}))::INTEGER, count(*) "
-                f"FROM pairs WHERE {where} AND {name} IS NOT NULL GROUP BY 1"
-            )
-            found = dict(cursor.execute(sql, values).fetchall())
+            number = f"least({BINS - 1}, floor({name} * {BINS}))::INTEGER"
+            rows = f"FROM pairs WHERE {where} AND {name} IS NOT NULL GROUP BY 1"
+            found = dict(cursor.execute(f"SELECT {number}, count(*) {rows}", values).fetchall())
             counts[name] = [found.get(k, 0) for k in range(BINS)]
         [(count,)] = cursor.execute(f"SELECT count(*) FROM pairs WHERE {where}", values).fetchall()
         return int(count), counts

@@ -173,15 +173,13 @@ class ParaphrasingPart(Part):
         Candidates that are no paraphrase are left out and counted.
         """
         texts = [given.text] if given.text is not None else given.texts or []
-        most = self.settings.max_texts
-        if len(texts) > most:
+        if len(texts) > (most := self.settings.max_texts):
             raise HTTPException(413, f"{len(texts):,} texts: at most {most:,} a request")
         wanted = Wanted(given.degree, given.n, tuple(sorted(given.keep)), given.tone)
         asked = wanted, given.explain, given.changes
         work = self._batcher.submit(asked, texts, self.settings.timeout)
-        results = await while_connected(request, work)
         named = {"model": self._paraphraser.writer.name, "signature": self.signature}
-        return json_response({**named, "results": results})
+        return json_response({**named, "results": await while_connected(request, work)})
 
 
 def _is_paraphrase(candidate: dict[str, Any]) -> bool:

@@ -125,19 +125,15 @@ def _load_model(args: argparse.Namespace) -> tuple[Write, pa.Schema]:
         found = []
         for text, ranked in zip(texts, paraphraser(texts, decoding), strict=True):
             terms = [term for term in args.keep if term in text]
-            kept = [one for one in ranked if all(term in one.text for term in terms)]
+            kept = [one for one in ranked if all(term in one.text for term in terms)][: args.n]
             found.append(
-                [
-                    {"paraphrase": one.text, "entities_kept": one.entities} | one.judgements
-                    for one in kept[: args.n]
-                ]
+                [{"paraphrase": p.text, "entities_kept": p.entities} | p.judgements for p in kept]
             )
         return found
 
     judged = dict.fromkeys(("entities_kept", *OUTPUTS), pa.float64())
-    return write, pa.schema(
-        COLUMNS | judged, {"spscore_signature": paraphraser.spscore.signature()}
-    )
+    signed = {"spscore_signature": paraphraser.spscore.signature()}
+    return write, pa.schema(COLUMNS | judged, signed)
 
 
 def _paraphrase_file(name: str, args: argparse.Namespace) -> int:
@@ -171,11 +167,8 @@ def _rows(
     """Returns a row for each paraphrase, and one for each sentence without any."""
     rows = []
     for number, (source, own) in enumerate(zip(chunk, answers, strict=True), first):
-        rows += [
-            {"row": number, "rank": rank, "source": source} | one for rank, one in enumerate(own, 1)
-        ]
-        if not own:
-            rows.append({"row": number, "source": source})
+        row = {"row": number, "source": source}
+        rows += [row | {"rank": rank} | one for rank, one in enumerate(own, 1)] or [row]
     return rows
 
 

@@ -162,10 +162,9 @@ class Settings(Strict):
 
     def arguments(self, stage: int) -> dict[str, Any]:
         """Returns a stage's arguments for transformers.TrainingArguments."""
-        defaults = yaml.safe_load(CURRICULUM.read_text("utf-8"))["trainer"]
         own = {**self.stages.get(stage, {})}
         own = {k: v for k, v in own.items() if k not in PairSettings.model_fields}
-        return defaults | self.trainer | own
+        return yaml.safe_load(CURRICULUM.read_text("utf-8"))["trainer"] | self.trainer | own
 
     def identity(self) -> dict[str, Any]:
         """Returns what decides the weights of a run, which must not change when it continues."""

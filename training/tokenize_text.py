@@ -118,9 +118,8 @@ def show(options: Show) -> None:
             print(*tokenizer.convert_ids_to_tokens(batch[name][1:-1]))
     entities = json.loads(batch["entities"])
     ids = [str(tokenizer.convert_tokens_to_ids(token)) for token in entities]
-    print_table(
-        ("token", "stands for", "id"), [*zip(entities, entities.values(), ids, strict=True)]
-    )
+    rows = [*zip(entities, entities.values(), ids, strict=True)]
+    print_table(("token", "stands for", "id"), rows)
     back = tokenizer.decode(batch["input_ids"], entities=batch["entities"])
     print(f"{len(batch['input_ids'])} ids; decoded: {back}")
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -75,8 +76,7 @@ def score(
     labels = [*data.columns] if is_pandas else table.column_names
     names = [*map(str, labels)]
     check_columns("data", sides := named(names, (str(source), str(paraphrase))), names)
-    columns = (table[labels[names.index(name)]] for name in sides)
-    texts = [*map(_strings, columns, sides)]
+    texts = [*map(_strings, (table[labels[names.index(name)]] for name in sides), sides)]
     _refuse(names, prefix)
     return _joined(data, table, _judge(texts, tier, prefix))
 
@@ -197,17 +197,14 @@ def _library(data: Any) -> str:
 def _arrow(data: Any) -> pa.Table:
     if _library(data) == "datasets" and hasattr(data, "with_format"):
         if not hasattr(data, "num_rows") or isinstance(data.num_rows, dict):
-            raise TypeError(
-                f"{type(data).__name__}: expected one split; choose it, such as ['train']"
-            )
+            expected = "expected one split; choose it, such as ['train']"
+            raise TypeError(f"{type(data).__name__}: {expected}")
         return data.with_format("arrow")[:]
     if _library(data) == "polars" and hasattr(data, "collect"):
         data = data.collect()
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pa.ChunkedArray):
-        try:
+        with suppress(TypeError, ValueError):
             return pa.table(data)
-        except (TypeError, ValueError):
-            pass
     raise TypeError(f"{type(data).__name__}: expected {TABLES}")
 
 

@@ -72,8 +72,7 @@ def load_network(kind: Any, model: str, config: Any) -> Any:
 
     options = {"config": config, "dtype": torch.float32, "output_loading_info": True}
     network, report = kind.from_pretrained(model, local_files_only=True, **options)
-    missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
-    if missing:
+    if missing := sorted(key for key in report["missing_keys"] if "pooler" not in key):
         raise ValueError(f"its weights lack {missing[0]}, and {len(missing) - 1:,} others")
     return network.eval()
 
@@ -107,9 +106,7 @@ def loading(model: str, hint: str = "") -> Iterator[None]:
     folder = Path(model)
     if not folder.is_dir() and not _in_hub_cache(model):
         missing = f"{model}: no such folder, nor a model in the Hugging Face cache"
-        raise FileNotFoundError(
-            "; ".join(filter(None, [f"{missing} (hf download fills it)", hint]))
-        )
+        raise FileNotFoundError(f"{missing} (hf download fills it)" + f"; {hint}" * bool(hint))
     if folder.is_dir() and not (folder / "config.json").is_file():
         raise ValueError(f"{model}: not a model folder: it has no config.json")
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

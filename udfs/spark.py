@@ -138,8 +138,7 @@ judgements = judgements_udf()
 @pandas_udf(FloatType())
 def spscore(source: pd.Series, paraphrase: pd.Series) -> pd.Series:
     """Scores each pair with the defaults of judgements_udf; null for a pair that is not fit."""
-    limits = MIN_CHARACTERS, MAX_CHARACTERS
-    return _judge(source, paraphrase, None, "jieba", limits)["spscore"]
+    return _judge(source, paraphrase, None, "jieba", (MIN_CHARACTERS, MAX_CHARACTERS))["spscore"]
 
 
 def _judge(
@@ -151,8 +150,7 @@ def _judge(
 ) -> pd.DataFrame:
     """Returns a row of JUDGED_FIELDS for each pair. limits: minimum and maximum of characters."""
     model, cut = model or _default_model(), worker_segmenter(segmenter)
-    texts = _strings(source), _strings(paraphrase)
-    codes, fit, values = model.validated(*texts, cut, *limits)
+    codes, fit, values = model.validated(_strings(source), _strings(paraphrase), cut, *limits)
     outputs = np.full((len(codes), len(OUTPUTS)), np.nan, np.float32)
     outputs[fit] = model.predict(values)
     judged = pd.DataFrame(outputs, columns=list(OUTPUTS))

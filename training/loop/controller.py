@@ -75,10 +75,8 @@ def decide(limits: Limits, max_steps: int, evaluations: Sequence[Evaluation]) ->
             best, best_number, misses, improved = score, number, 0, True
         else:
             misses += 1
-            finding = (
-                f"mean SPScore-zh {score:.4f} is no improvement on {best:.4f}, "
-                f"{misses} of {limits.patience} in a row"
-            )
+            row = f"{misses} of {limits.patience} in a row"
+            finding = f"mean SPScore-zh {score:.4f} is no improvement on {best:.4f}, {row}"
     action, reason, last = SAVE_BEST if improved else CONTINUE, finding, evaluations[-1]
     ended = None
     if misses >= limits.patience:

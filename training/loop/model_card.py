@@ -94,8 +94,7 @@ def facts_of(settings: Settings) -> dict[str, Any]:
 def write_card(about: About) -> None:
     """Writes MODEL/README.md. Raises OSError or ValueError if it has no facts, or if the
     evaluation is not of this model."""
-    path = about.model / FACTS
-    if not path.is_file():
+    if not (path := about.model / FACTS).is_file():
         raise FileNotFoundError(f"{about.model}: not of training/curriculum.py: no {FACTS}")
     facts = json.loads(path.read_text("utf-8"))
     result, figures = None, None

@@ -127,9 +127,8 @@ def stage_pairs(corpus: Corpus, settings: Settings, stage: int) -> dict[str, pa.
     form = pa.schema([(name, pa.large_string()) for name in [*COLUMNS, *["code"] * bool(codes)]])
 
     def formed(table: pa.Table) -> pa.Table:
-        return (
-            table.select([*COLUMNS, *codes]).rename_columns(form.names).cast(form).combine_chunks()
-        )
+        named = table.select([*COLUMNS, *codes]).rename_columns(form.names)
+        return named.cast(form).combine_chunks()
 
     return {"train": formed(train), "validation": formed(held_out)}
 

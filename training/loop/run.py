@@ -104,24 +104,19 @@ class Run:
         if self.settings.mirror:
             checkpoints.fetch_newer(self.settings.mirror, self.output)
         path = self.output / "settings.yaml"
-        identity = self.settings.identity() | {
-            "corpus": self.corpus.digest,
-            "tokenizer": tokens_digest(self.tokenizer),
-        }
+        read = {"corpus": self.corpus.digest, "tokenizer": tokens_digest(self.tokenizer)}
+        identity = self.settings.identity() | read
         done = [*self.output.glob(f"stage-*/*/{checkpoints.COMPLETE}"), *self.output.glob("model")]
         saved = yaml.safe_load(path.read_text("utf-8")) if done and path.exists() else {}
         before = _flat({name: saved.get("identity", identity).get(name) for name in identity})
         now = _flat(identity)
         if changed := [name for name in before | now if before.get(name) != now.get(name)]:
             data = f" (data of {saved['settings']['data']['uri']})" * ("corpus" in changed)
-            raise ValueError(
-                f"{path}: the run began with other settings: {', '.join(changed)}{data}; restore "
-                "them, or use another output"
-            )
+            fault = f"the run began with other settings: {', '.join(changed)}{data}"
+            raise ValueError(f"{path}: {fault}; restore them, or use another output")
         for stage in self.numbers:
-            folder = self.output / f"stage-{stage}"
-            whole = checkpoints.whole_in(folder)  # a killed run leaves some half written
-            checkpoints.keep_only(folder, whole)
+            folder = self.output / f"stage-{stage}"  # a killed run leaves half a checkpoint
+            checkpoints.keep_only(folder, checkpoints.whole_in(folder))
             for split, table in self._pairs(stage).items():
                 write_pairs(table, pair_file(self.output, stage, split))
         values = {"identity": identity, "settings": self.settings.model_dump(mode="json")}

@@ -170,8 +170,8 @@ class StageTrainer(Trainer):
         written = [found[place] for place in range(len(self.sources))]
         self.samples = [[*one] for one in zip(self.sources, written, strict=True)][:SAMPLES]
         scores = self.metric.sentence_scores(Pairs.of(self.sources, written))
-        mean = [float(np.nan_to_num(scores).mean())]  # an empty text has no score
-        return broadcast_object_list(mean)[0]
+        # An empty text has no score.
+        return broadcast_object_list([float(np.nan_to_num(scores).mean())])[0]
 
 
 def _ignore_signals(_: int) -> None:

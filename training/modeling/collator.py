@@ -60,13 +60,9 @@ class Collator:
         targets = self.tokenizer(
             paraphrases, add_special_tokens=False, truncation=True, max_length=self.max_length
         )["input_ids"]
-        end = self.tokenizer.eos_token_id
-        labels = [
-            [IGNORED] * (len(a) - 1) + [*b, end] for a, b in zip(starts, targets, strict=True)
-        ]
-        return self._read([a + b for a, b in zip(starts, targets, strict=True)]) | {
-            "labels": padded(labels, IGNORED)
-        }
+        pairs, end = [*zip(starts, targets, strict=True)], self.tokenizer.eos_token_id
+        labels = [[IGNORED] * (len(a) - 1) + [*b, end] for a, b in pairs]
+        return self._read([a + b for a, b in pairs]) | {"labels": padded(labels, IGNORED)}
 
     def _seq2seq(self, sources: list[str], paraphrases: list[str]) -> dict[str, torch.Tensor]:
         batch = self.tokenizer(

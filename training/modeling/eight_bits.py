@@ -65,8 +65,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         weight, scale = ctx.saved_tensors
-        rows = gradient.reshape(-1, gradient.shape[-1]).float() * scale
-        integers, scales = quantise(rows)
+        integers, scales = quantise(gradient.reshape(-1, gradient.shape[-1]).float() * scale)
         back = torch._int_mm(integers, weight).float() * scales[:, None]
         return back.view(*gradient.shape[:-1], -1), None, None, None
 

@@ -27,12 +27,12 @@ class EntityCodec:
         """tokens: all tokens in the order of their ids."""
         self.tokens, self.settings = tokens, settings
         self.ids = {token: index for index, token in enumerate(tokens)}
-        self._first_byte = self.ids[BYTES[0]]
-        self.entity_ids = range(len(SPECIAL), self._first_byte)
+        first_byte = self.ids[BYTES[0]]
+        self.entity_ids = range(len(SPECIAL), first_byte)
         """Ids of indexed tokens."""
+        self._byte_ids = range(first_byte, first_byte + len(BYTES))
         # Tokens that text may become; text that looks like another token never becomes it.
-        first_text = self._first_byte + len(BYTES)
-        self._text_ids = {token: self.ids[token] for token in tokens[first_text:]}
+        self._text_ids = {token: self.ids[token] for token in tokens[self._byte_ids.stop :]}
         self._locations = frozenset(settings.locations.split())
         self._finder = EntityFinder(settings.entities)
         self._segmenter = load_segmenter("jieba")
@@ -47,8 +47,8 @@ class EntityCodec:
         """
         knowns: list[Known] = [{} for _ in texts]
         if tables is not None:
-            made = [json.loads(table).items() for table in tables]
-            knowns = [{(kind_of(token), text): token for token, text in table} for table in made]
+            given = [json.loads(table).items() for table in tables]
+            knowns = [{(kind_of(token), text): token for token, text in table} for table in given]
         closed = tables is not None or not make_tables
         rows = [
             self._pieces(normalise(text), known, closed)
@@ -64,9 +64,8 @@ class EntityCodec:
             ]
             for row, known in zip(rows, knowns, strict=True)
         ]
-        return ids, [
-            json.dumps({token: text for (_, text), token in known.items()}) for known in knowns
-        ]
+        made = ({token: text for (_, text), token in known.items()} for known in knowns)
+        return ids, [*map(json.dumps, made)]
 
     def decode(
         self, ids: Sequence[int], skip_special_tokens: bool = True, table: str | None = None
@@ -74,9 +73,9 @@ class EntityCodec:
         """Returns the text of ids, with indexed tokens replaced from the table."""
         texts = json.loads(table) if table else {}
         parts: list[str] = []
-        for is_byte, own in groupby(ids, self._is_byte):
+        for is_byte, own in groupby(ids, self._byte_ids.__contains__):
             if is_byte:
-                data = bytes(index - self._first_byte for index in own)
+                data = bytes(map(self._byte_ids.index, own))
                 parts.append(data.decode("utf-8", "replace"))  # a model may write any bytes
                 continue
             for index in own:
@@ -87,9 +86,6 @@ class EntityCodec:
                     text = ""
                 parts.append(text)
         return "".join(parts)
-
-    def _is_byte(self, index: int) -> bool:
-        return self._first_byte <= index < self._first_byte + len(BYTES)
 
     def _pieces(self, text: str, known: Known, closed: bool) -> list[tuple[str, str]]:
         """Cuts a text into (kind, entity), and ("", text) between the entities."""
@@ -116,7 +112,7 @@ class EntityCodec:
             if (index := self._text_ids.get(character)) is not None:
                 ids.append(index)
             else:
-                ids += [self._first_byte + byte for byte in character.encode("utf-8", "replace")]
+                ids += [self._byte_ids[byte] for byte in character.encode("utf-8", "replace")]
         return ids
 
     def _index_of(self, entity: tuple[str, str], known: Known, closed: bool) -> int | None:

@@ -53,8 +53,7 @@ class EntityConstraint(LogitsProcessor):
         never = float("-inf")
         of_entities = scores[:, first : first + count]
         of_entities[used >= allowed] = never
-        ended = torch.isin(input_ids[:, 1:], self._ends).any(1)
-        open_ = (left > 0) & ~ended
+        open_ = (left > 0) & ~torch.isin(input_ids[:, 1:], self._ends).any(1)
         end = scores[:, self._ends].amax(1, keepdim=True)
         wanted = missing & open_[:, None]
         of_entities[:] = torch.where(wanted, torch.maximum(of_entities, end), of_entities)

@@ -12,16 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 from accelerate.utils import parse_flag_from_env
-from transformers import (
-    AutoConfig,
-    AutoModelForCausalLM,
-    AutoModelForSeq2SeqLM,
-    AutoTokenizer,
-    BartConfig,
-    BartForConditionalGeneration,
-    PreTrainedTokenizerBase,
-)
+from transformers import AutoConfig, AutoTokenizer, BartConfig, PreTrainedTokenizerBase
 
 from gaixie.training.modeling.eight_bits import quantise_linear_layers
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
@@ -70,7 +63,7 @@ def build_model(settings: Settings, tokenizer: PreTrainedTokenizerBase, start: P
     elif start is not None or own.pretrained is not None:
         model = _load(str(start or own.pretrained), torch.float32)
     else:
-        model = BartForConditionalGeneration(_config(own.config or {}, tokenizer))
+        model = transformers.BartForConditionalGeneration(_config(own.config or {}, tokenizer))
     model.config.degrees = settings.data.codes is not None
     _check(model, tokenizer, settings)
     return model
@@ -90,7 +83,8 @@ def on_cpu() -> bool:
 
 
 def _kind(config: Any) -> Any:
-    return AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    name = "AutoModelForSeq2SeqLM" if config.is_encoder_decoder else "AutoModelForCausalLM"
+    return getattr(transformers, name)
 
 
 def _lora(settings: Model, options: dict[str, Any], start: Path | None) -> Any:

@@ -64,7 +64,7 @@ def _kept(
     wanted = {
         tokens[index] for index, times in counts.items() if times >= least and index in tokens
     }
-    wanted |= {token for token in alphabet if token in ids}
+    wanted |= {*alphabet} & ids.keys()
     parts: defaultdict[str, list[str]] = defaultdict(list)
     for pair in _merges(given):
         parts["".join(pair)].extend(pair)
@@ -81,21 +81,15 @@ def _kept(
 
 def _merges(given: dict[str, Any]) -> list[tuple[str, str]]:
     """Returns the merges of a tokenizer.json, which has them as pairs or as "a b"."""
-    return [
-        tuple(one.split(" ") if isinstance(one, str) else one) for one in given["model"]["merges"]
-    ]
+    merges = given["model"]["merges"]
+    return [tuple(one.split(" ") if isinstance(one, str) else one) for one in merges]
 
 
 def _renumbered(given: dict[str, Any], ids: dict[str, int]) -> dict[str, Any]:
     """Returns a tokenizer.json with these tokens alone."""
-    merges = [
-        pair
-        for pair in _merges(given)
-        if pair[0] in ids and pair[1] in ids and "".join(pair) in ids
-    ]
-    added = [
-        one | {"id": ids[one["content"]]} for one in given["added_tokens"] if one["content"] in ids
-    ]
+    merges = [pair for pair in _merges(given) if {*pair, "".join(pair)} <= ids.keys()]
+    kept = (one for one in given["added_tokens"] if one["content"] in ids)
+    added = [one | {"id": ids[one["content"]]} for one in kept]
     return given | {
         "added_tokens": added,
         "post_processor": None,  # it may name tokens by their old ids; the prompt adds none

@@ -40,10 +40,8 @@ def extract_code_points(a: CodePoints, b: CodePoints, words_a: Words, words_b: W
     Raises ValueError for a sentence of more than tiles.MAXIMUM_CHARACTERS.
     """
     longest = max(int(np.diff(text.offsets).max(initial=0)) for text in (a, b))
-    if longest > tiles.MAXIMUM_CHARACTERS:
-        raise ValueError(
-            f"a sentence of {longest} characters, expected at most {tiles.MAXIMUM_CHARACTERS}"
-        )
+    if longest > (most := tiles.MAXIMUM_CHARACTERS):
+        raise ValueError(f"a sentence of {longest} characters, expected at most {most}")
     texts_a, texts_b = frozen(a, b)
     ends_a, ends_b = frozen(words_a, words_b)
     return _extract_rows(texts_a, texts_b, ends_a, ends_b, alphanumeric(), longest)

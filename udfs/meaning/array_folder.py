@@ -39,10 +39,8 @@ def read_json(path: Path, what: str, expected: Mapping[str, object]) -> dict[str
 def check_digest(path: Path, description: Mapping[str, Any], actual: str) -> None:
     """Raises ValueError if a description has another digest than its files have."""
     if (stated := description.get("digest")) != actual:
-        raise ValueError(
-            f"{path}: digest {stated}, but its files have {actual}; they differ from those that "
-            "were saved"
-        )
+        fault = f"digest {stated}, but its files have {actual}"
+        raise ValueError(f"{path}: {fault}; they differ from those that were saved")
 
 
 def digest_of(arrays: Mapping[str, np.ndarray], head: str) -> str:

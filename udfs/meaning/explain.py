@@ -123,8 +123,7 @@ class Sentence:
 
     def quote(self, start: int, end: int) -> str:
         """Returns the written form of text[start:end]."""
-        places = self._places
-        if not places:
+        if not (places := self._places):
             return self.text[start:end]
         # Several characters may come from a single one: ㍿ is 株式会社.
         last = places[bisect_right(places, places[end - 1])]
@@ -141,8 +140,7 @@ def _read(
 ) -> Iterator[Pair]:
     """Reads all pairs at once, because calling a kernel costs more than a pair."""
     written = [text for pair in pairs for text in pair]
-    words = segmenter.cut([normalise(text) for text in written])
-    sentences = [*map(Sentence, written, words)]
+    sentences = [*map(Sentence, written, segmenter.cut([*map(normalise, written)]))]
     sides = sentences[::2], sentences[1::2]
     a, b = (from_strings([sentence.text for sentence in side]) for side in sides)
     words_a, words_b = (word_ends([sentence.words for sentence in side]) for side in sides)

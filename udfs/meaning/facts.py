@@ -73,9 +73,8 @@ NOT_NAMES = frozenset(" ".join(_KINDS.pop("not names")).split())
 _HIDING = " ".join(_KINDS.pop("none")).split()
 _SIDES = [side for line in _KINDS.pop("opposites") for side in line.split("|")]
 _SURE = _KINDS.pop("exclusive")
-_UNLESS_NEGATED, _OF_NUMBERS = (
-    _KINDS.pop(f"exclusive {k}") for k in ("unless negated", "of numbers")
-)
+_UNLESS_NEGATED = _KINDS.pop("exclusive unless negated")
+_OF_NUMBERS = _KINDS.pop("exclusive of numbers")
 
 
 def _values(line: str) -> dict[int, list[str]]:

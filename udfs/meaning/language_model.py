@@ -103,8 +103,7 @@ def features(a: CodePoints, b: CodePoints, model: LanguageModel) -> np.ndarray:
     """Returns the columns of normalised pairs: float32, shape (rows, len(NAMES))."""
     rows = np.empty((len(a.offsets) - 1, len(NAMES)), np.float32)
     longest = sum(int(np.diff(text.offsets).max(initial=0)) for text in (a, b))
-    room = room_for(longest, model.order)
-    _fill_rows(*frozen(a, b, model.tables), room, rows)
+    _fill_rows(*frozen(a, b, model.tables), room_for(longest, model.order), rows)
     return rows
 
 

@@ -161,10 +161,8 @@ def batches(lengths: Sequence[int], limit: int, equal: bool = False) -> Iterator
         yield rows
 
 
-@cache
-def load_pair_encoder(folder: str = str(SHIPPED)) -> PairEncoder:
-    """Calls PairEncoder.load, once in a process."""
-    return PairEncoder.load(folder)
+load_pair_encoder = cache(PairEncoder.load)
+"""Calls PairEncoder.load, once in a process."""
 
 
 def check_folder(folder: Path) -> str:

@@ -97,9 +97,8 @@ def write_table(
         first.setdefault("".join(c.lower() if "A" <= c <= "Z" else c for c in word), row)
     kept = np.array(list(first.values()))
     unit = vectors[kept] / np.linalg.norm(vectors[kept], axis=1, keepdims=True)
-    hashes = np.array([_hash(word) for word in first], np.uint64)
     cells = np.zeros(1 << (int(1.5 * len(kept)).bit_length()), np.uint64)
-    kernels.insert_rows(cells, hashes)
+    kernels.insert_rows(cells, np.array([_hash(word) for word in first], np.uint64))
     tables = Tables(
         cells,
         np.clip(np.rint(unit * kernels.UNIT), -127, 127).astype(np.int8),

@@ -65,9 +65,8 @@ def read_pairs(args: argparse.Namespace) -> Pairs:
     """Reads two files of lines, or one table. A ValueError names the file and the column."""
     if args.paraphrase:
         names = [args.source, args.paraphrase, *args.reference]
-        columns: list[list[str | None]] = [
-            [*read_lines(name, "strict", args.encoding)] for name in names
-        ]
+        lines = partial(read_lines, errors="strict", encoding=args.encoding)
+        columns: list[list[str | None]] = [[*lines(name)] for name in names]
         rows = len(columns[0])
         for name, column in zip(names, columns, strict=True):
             if len(column) != rows:

@@ -99,9 +99,8 @@ class BLEU(ReferenceMetric):
         """Computes the BLEU of a corpus from its summed counts, as sacrebleu does."""
         from sacrebleu.metrics.bleu import BLEU as Sacrebleu
 
-        matches, totals, (length, closest, rows) = np.split(
-            sums.astype(int), (self.order, 2 * self.order)
-        )
+        matches, totals, rest = np.split(sums.astype(int), (self.order, 2 * self.order))
+        length, closest, rows = rest
         counts = [*matches], [*totals], length, closest
         found = Sacrebleu.compute_bleu(*counts, smooth_method="exp", max_ngram_order=self.order)
         return found.score if rows else float("nan")
@@ -161,8 +160,7 @@ class IBLEU(Metric):
         """Returns BLEU's sums followed by Self-BLEU's, for the rows that both score."""
         self.check(pairs)
         kept, copied = (self._bleu(kind).row_sums(pairs) for kind in (BLEU, SelfBLEU))
-        both = kept[:, -1:] * copied[:, -1:]
-        return np.hstack([kept, copied]) * both
+        return np.hstack([kept, copied]) * (kept[:, -1:] * copied[:, -1:])
 
     def score_of_sums(self, sums: np.ndarray) -> np.ndarray:
         kept, copied = np.split(sums, 2, axis=-1)

@@ -54,8 +54,7 @@ class OfSacrebleu(ReferenceMetric):
 
     def corpus_score(self, pairs: Pairs, scores: np.ndarray | None = None) -> float:
         """Returns the score of the rows that have both sides; NaN if there are none."""
-        rows = self._rows(pairs).values()
-        if not rows:
+        if not (rows := self._rows(pairs).values()):
             return float("nan")
         paraphrases, references = zip(*rows, strict=True)
         return float(self.sacrebleu().corpus_score(paraphrases, [*zip_longest(*references)]).score)

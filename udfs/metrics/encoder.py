@@ -109,10 +109,8 @@ class Encoder:
             yield rows, hidden.last_hidden_state.float(), mask
 
 
-@functools.cache
-def load_encoder(model: str) -> Encoder:
-    """Loads an encoder, once in a process. Raises as ``Encoder`` does."""
-    return Encoder(model)
+load_encoder = functools.cache(Encoder)
+"""Loads an encoder, once in a process. Raises as ``Encoder`` does."""
 
 
 def distinct(*columns: Sequence[str]) -> tuple[list[str], np.ndarray]:

@@ -35,6 +35,7 @@ from functools import cache, partial
 from importlib.metadata import distribution, version
 from itertools import starmap
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -71,14 +72,8 @@ class METEOR(ReferenceMetric):
         """Returns NLTK's METEOR, a function of the words of a reference and of a paraphrase."""
         from nltk.translate.meteor_score import single_meteor_score
 
-        return partial(single_meteor_score, stemmer=Unstemmed(), wordnet=load_forest())
-
-
-class Unstemmed:
-    """A stemmer that does not change words."""
-
-    def stem(self, word: str) -> str:
-        return word
+        unstemmed = SimpleNamespace(stem=str)  # a stemmer that does not change words
+        return partial(single_meteor_score, stemmer=unstemmed, wordnet=load_forest())
 
 
 class Word(str):

@@ -35,9 +35,8 @@ class SentenceSimilarity(Metric):
     range = (-1.0, 1.0)
 
     def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
-        encoder = load_encoder(self.model)
         read, numbers = distinct(texts, paraphrases)
-        vectors = encoder.sentence_vectors([self.prefix + text for text in read])
+        vectors = load_encoder(self.model).sentence_vectors([self.prefix + text for text in read])
         return np.prod(vectors[numbers], axis=0).sum(axis=1)
 
     def settings(self) -> Sequence[tuple[str, object]]:

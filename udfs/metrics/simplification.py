@@ -83,8 +83,7 @@ def deleted(source: Sentence, paraphrase: Sentence) -> float:
 
 def added(source: Sentence, paraphrase: Sentence) -> float:
     """Returns the share of the paraphrase's words that the source does not have."""
-    new = Counter(paraphrase.words) - Counter(source.words)
-    return _ratio(new.total(), len(paraphrase.words))
+    return deleted(paraphrase, source)
 
 
 def reordered(source: Sentence, paraphrase: Sentence) -> float:
@@ -92,8 +91,7 @@ def reordered(source: Sentence, paraphrase: Sentence) -> float:
     from rapidfuzz.distance import LCSseq
 
     kept = (Counter(source.words) & Counter(paraphrase.words)).total()
-    in_order = LCSseq.similarity(source.words, paraphrase.words)
-    return _ratio(kept - in_order, len(source.words))
+    return _ratio(kept - LCSseq.similarity(source.words, paraphrase.words), len(source.words))
 
 
 def lexical_complexity(source: Sentence, paraphrase: Sentence) -> float:

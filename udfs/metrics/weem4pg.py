@@ -130,8 +130,7 @@ def vectors_digest(path: str | Path) -> str:
 
 
 def _file(path: str | Path) -> Path:
-    file = Path(path).expanduser()
-    if file.is_dir():
+    if (file := Path(path).expanduser()).is_dir():
         file = file / VECTORS_FILE
     if not file.is_file():
         raise FileNotFoundError(f"{file}: no such file; expected word vectors")

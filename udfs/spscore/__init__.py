@@ -10,15 +10,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gaixie.udfs.spscore.model import (
-        JUDGEMENTS,
-        OUTPUTS,
-        SHIPPED,
-        TIERS,
-        VERSION,
-        Head,
-        SPScore,
-    )
+    from gaixie.udfs.spscore.files import Head
+    from gaixie.udfs.spscore.model import JUDGEMENTS, OUTPUTS, SHIPPED, TIERS, VERSION, SPScore
 
 __all__ = ["JUDGEMENTS", "OUTPUTS", "SHIPPED", "TIERS", "VERSION", "Head", "SPScore"]
 

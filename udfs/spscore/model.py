@@ -43,8 +43,6 @@ from gaixie.udfs.text.validate import quarantine_reasons, take_rows
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["JUDGEMENTS", "OUTPUTS", "SHIPPED", "TIERS", "VERSION", "Head", "SPScore"]
-
 VERSION = "0.4.0"
 """Version of the metric's definition, which does not include the fitted model."""
 SHIPPED = Path(__file__).parents[1] / "models" / "spscore-zh"
@@ -115,8 +113,7 @@ class SPScore:
         """The rows of ``predict``'s values that each head reads."""
         given = [*self.columns]
         for name, head in self.heads.items():
-            unknown = [column for column in head.columns if column not in given]
-            if unknown:
+            if unknown := [column for column in head.columns if column not in given]:
                 raise ValueError(f"head {name}: the tier {tier} has no column {unknown[0]!r}")
             self._places.append(np.array([given.index(c) for c in head.columns], np.int64))
             given.append(name)
@@ -328,10 +325,8 @@ class SPScore:
                     model.core = str(beside)
                 here |= _read_beside(model.core)
             if model.resources != here:
-                raise ValueError(
-                    f"{path}: fitted with the tables {model.resources}, but those here are {here}; "
-                    "fit it again, or use those tables"
-                )
+                fault = f"fitted with the tables {model.resources}, but those here are {here}"
+                raise ValueError(f"{path}: {fault}; fit it again, or use those tables")
         return model
 
     def _packed(self) -> tuple[dict[str, Any], dict[str, bytes]]:

@@ -16,8 +16,7 @@ def fetch(uri: str, folder: Path) -> Path:
 
     Raises FileNotFoundError if nothing is there, and other OSErrors of gaixie.udfs.storage.storage.
     """
-    files = storage.list_files(uri)
-    if not files:
+    if not (files := storage.list_files(uri)):
         raise FileNotFoundError(f"{uri}: no such file or folder")
     root = folder / uri.rstrip("/").rpartition("/")[2]
     for file in files:

@@ -142,10 +142,8 @@ class RunManifest(_Manifest):
     @property
     def total(self) -> RunRows:
         """Rows of all origins."""
-        names = RunRows.model_fields
-        return RunRows(
-            **{name: sum(getattr(rows, name) for rows in self.rows.values()) for name in names}
-        )
+        rows = [one.model_dump() for one in self.rows.values()]
+        return RunRows(**{name: sum(one[name] for one in rows) for name in RunRows.model_fields})
 
     @property
     def segmenter(self) -> str:

@@ -32,8 +32,7 @@ def file_faults(
     stored = {file.uri.removeprefix(f"{folder}/"): file for file in storage.list_files(folder)}
 
     def fault_of(entry: Listed) -> str | None:
-        file = stored.pop(entry.path, None)
-        if file is None:
+        if (file := stored.pop(entry.path, None)) is None:
             return "missing"
         if file.size != entry.bytes:
             return f"{file.size} bytes, the manifest has {entry.bytes}"

@@ -124,12 +124,6 @@ def visible(name: str) -> str:
     return name if name.isascii() else re.sub(hidden, "", name)
 
 
-def plain_lines(lines: Iterable[str]) -> Iterator[Record]:
-    """Yields each line, blank ones too, as a record of one cell."""
-    for number, line in enumerate(lines, 1):
-        yield number, [line.rstrip("\r\n")], ""
-
-
 # CSV and TSV
 
 

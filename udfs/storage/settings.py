@@ -86,8 +86,7 @@ def load_settings(
         # What settings conflict, the message says.
         places = [first["loc"]] if first["loc"] else [*zip(re.findall(r"\w+", first["msg"]))]
         found = [one for at in places if (one := _culprit(at, given, assignments))]
-        culprit = found[0] if found else path
-        raise ValueError(f"{culprit}: {first_fault(error)}") from None
+        raise ValueError(f"{found[0] if found else path}: {first_fault(error)}") from None
 
 
 def _culprit(

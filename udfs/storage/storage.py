@@ -80,14 +80,12 @@ def exists(uri: str) -> bool:
 
 def list_files(uri: str) -> list[File]:
     """Lists a file, or a folder's files at all levels, by URI; empty if nothing is there."""
-    return sorted(
-        (
-            File(name, entry["size"], _modified(entry))
-            for name, entry in _entries(uri)
-            if not name.endswith("/")  # a marker that some writers leave for a folder
-        ),
-        key=lambda file: file.uri,
-    )
+    files = [
+        File(name, entry["size"], _modified(entry))
+        for name, entry in _entries(uri)
+        if not name.endswith("/")  # a marker that some writers leave for a folder
+    ]
+    return sorted(files, key=lambda file: file.uri)
 
 
 def children(uri: str) -> list[str]:
@@ -287,8 +285,7 @@ def _s3(*process_and_environment: Any) -> Any:
         "s3": {"addressing_style": "path" if has_endpoint else "auto"},
         "max_pool_connections": 32,
     }
-    options = {"config_kwargs": settings, "use_listings_cache": False}
-    return S3FileSystem(**options, skip_instance_cache=True)
+    return S3FileSystem(config_kwargs=settings, use_listings_cache=False, skip_instance_cache=True)
 
 
 def arrow_filesystem(uri: str) -> tuple[Any, str]:
@@ -310,16 +307,12 @@ def _in_store(uri: str) -> bool:
 
 
 def _path(uri: str) -> Path:
-    for prefix in ("file://", "file:"):
-        if uri.startswith(prefix):
-            return Path(uri.removeprefix(prefix))
-    return Path(uri)
+    return Path(uri.removeprefix("file://").removeprefix("file:"))
 
 
 def _modified(entry: dict[str, Any]) -> datetime:
     """Returns when a file was last written, from an entry of a store or of the file system."""
-    when = entry.get("LastModified")
-    return when or datetime.fromtimestamp(entry["mtime"], UTC)
+    return entry.get("LastModified") or datetime.fromtimestamp(entry["mtime"], UTC)
 
 
 def _entries(uri: str) -> list[tuple[str, dict[str, Any]]]:

@@ -13,7 +13,6 @@ CREDENTIALS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the profile or ro
 
 IS_THERE = "is already there"
 
-TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "412")
 UNKNOWN = (
     *("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"),
     *("InvalidClientTokenId", "AuthorizationHeaderMalformed", "RequestTimeTooSkewed"),
@@ -23,7 +22,7 @@ DENIED = ("AccessDenied", "AllAccessDisabled", "Forbidden", "403")
 ANSWERS: dict[tuple[str, ...], tuple[type[OSError], str]] = {
     ("NoSuchBucket",): (FileNotFoundError, "no such bucket; create it, or fix the name"),
     ("NoSuchKey", "NotFound", "404"): (FileNotFoundError, "no such object"),
-    TAKEN: (FileExistsError, IS_THERE),
+    ("PreconditionFailed", "ConditionalRequestConflict", "412"): (FileExistsError, IS_THERE),
     UNKNOWN: (PermissionError, f"the store does not accept the credentials; check {CREDENTIALS}"),
     DENIED: (PermissionError, "access denied; check the credentials, and what they may do there"),
 }
@@ -67,8 +66,6 @@ def _store_error(uri: str, error: BaseException) -> OSError:
         return PermissionError(f"{uri}: no credentials ({said}); check {CREDENTIALS}")
     broken_off = type(error).__module__.startswith(("aiohttp", "urllib3"))
     if broken_off or isinstance(error, boto.ConnectionError | boto.HTTPClientError):
-        return ConnectionError(
-            f"{uri}: the store cannot be reached ({said}); "
-            "check AWS_ENDPOINT_URL_S3 and the network"
-        )
+        fix = "check AWS_ENDPOINT_URL_S3 and the network"
+        return ConnectionError(f"{uri}: the store cannot be reached ({said}); {fix}")
     return OSError(f"{uri}: {said}")

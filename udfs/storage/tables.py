@@ -202,13 +202,13 @@ class TextTable:
             yield from rows
             return
         if start and not form.names and form.kind in ("csv", "tsv"):
-            first = records.lines_of(_buffered(self._head), str(form.encoding))
-            self._name(Delimited(self._unmarked(first), *self._signs).header())
-        lines = self._unmarked(records.lines_of(self._file, str(form.encoding), start, end))
+            self._name(Delimited(self._lines(_buffered(self._head)), *self._signs).header())
+        lines = self._lines(self._file, start, end)
         if form.kind == "jsonl":
             yield from records.json_records(lines, self._texts)
         elif form.kind == "txt":
-            yield from records.plain_lines(lines)
+            for number, line in enumerate(lines, 1):
+                yield number, [line.rstrip("\r\n")], ""
         else:
             table = Delimited(lines, *self._signs)
             if not (start or form.names):
@@ -264,10 +264,9 @@ class TextTable:
         self._named = max((number for number, name in enumerate(header, 1) if name), default=0)
         self.names = [name or f"_c{number}" for number, name in enumerate(header)]
 
-    @staticmethod
-    def _unmarked(lines: Iterable[str]) -> Iterator[str]:
-        for line in lines:  # a mark also stands where files were joined
-            yield line.lstrip(MARK)
+    def _lines(self, file: io.BufferedReader, *places: Any) -> Iterator[str]:
+        lines = records.lines_of(file, str(self.form.encoding), *places)
+        return (line.lstrip(MARK) for line in lines)  # a mark also stands where files were joined
 
 
 def _resolved(form: Form, head: bytes) -> Form:
@@ -430,9 +429,8 @@ def read_footer(uri: str) -> Footer:
                 chunk = about.row_group(group).column(number)
                 used |= {chunk.compression, *chunk.encodings}
     held = [field.with_type(spark_type(field.type)) for field in schema]
-    in_python = bool(used & (UNREADABLE | {":"})) or not all(
-        pa.types.is_dictionary(field.type) or spark_holds(field.type) for field in schema
-    )
+    as_they_are = [pa.types.is_dictionary(one.type) or spark_holds(one.type) for one in schema]
+    in_python = bool(used & (UNREADABLE | {":"})) or not all(as_they_are)
     return Footer(pa.schema(held), about.num_rows, about.num_row_groups, in_python)
 
 

@@ -58,8 +58,7 @@ def _rows(name: str, columns: Sequence[str], form: Form, errors: str) -> Iterato
                 what = "expected a JSON object of texts" if form.kind == "jsonl" else "malformed"
                 raise TableError(f"{shown}, line {number:,}: {what}")
             if errors == "strict" and any(text and MARKED.search(text) for text in row):
-                encoding = form.encoding or "UTF-8"
-                fault = f"not {encoding}: {tables.NAME_IT} gb18030"
+                fault = f"not {form.encoding or 'UTF-8'}: {tables.NAME_IT} gb18030"
                 raise TableError(f"{shown}, line {number:,}: {fault}")
             yield tuple(row)
 

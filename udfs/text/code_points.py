@@ -42,21 +42,18 @@ class Words(NamedTuple):
 def from_strings(texts: list[str]) -> CodePoints:
     """Converts Python strings without normalising them. Lone surrogates are allowed."""
     data = "".join(texts).encode("utf-32-le", "surrogatepass")
-    offsets = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum([len(text) for text in texts], out=offsets[1:])
+    offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
     return CodePoints(np.frombuffer(data, np.uint32), offsets)
 
 
 def word_ends(rows: Sequence[Sequence[str]]) -> Words:
     """Returns where the words of each row end, given the words."""
-    offsets = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum([len(words) for words in rows], out=offsets[1:])
-    ends = [np.cumsum([len(word) for word in words], dtype=np.int32) for words in rows]
+    offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    ends = [np.cumsum([*map(len, words)], dtype=np.int32) for words in rows]
     return Words(np.concatenate([*ends, np.empty(0, np.int32)]), offsets)
 
 
 def to_strings(text: CodePoints) -> list[str]:
     """Returns the rows as Python strings."""
     whole = text.values.tobytes().decode("utf-32-le", "surrogatepass")
-    offsets = text.offsets
-    return [whole[start:end] for start, end in pairwise(offsets.tolist())]
+    return [whole[start:end] for start, end in pairwise(text.offsets.tolist())]

@@ -20,12 +20,11 @@ njit: Any = numba.njit  # whose type hints do not know _nrt and the wrappers
 entry = njit(cache=True, nogil=True, _nrt=False)
 """A kernel that Python calls."""
 
-inner = njit(nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+_UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+inner = njit(nogil=True, _nrt=False, **_UNWRAPPED)
 """A kernel that only kernels call, compiled without wrappers for Python."""
 
-summing = njit(
-    nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath={"reassoc"}
-)
+summing = njit(nogil=True, _nrt=False, fastmath={"reassoc"}, **_UNWRAPPED)
 """A kernel in which the compiler may add floats in any order, and so several at a time."""
 
 Column = TypeVar("Column", bound="tuple[np.ndarray, ...]")

@@ -21,7 +21,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from configparser import ConfigParser, ExtendedInterpolation
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, get_args
 
@@ -70,13 +69,15 @@ class EntityFinder:
     """Finds the entities in texts under given settings."""
 
     def __init__(self, settings: EntitySettings):
-        self.settings = settings
+        self.settings, sources = settings, patterns(settings)
+        self._patterns = [(kind, re.compile(sources[kind])) for kind in settings.kinds]
+        # Matches where the next entity of any kind begins.
+        self._first = re.compile("|".join(f"(?:{sources[k]})" for k in settings.kinds) or "(?!)")
 
     def find(self, text: str) -> list[Entity]:
         """Returns the entities of a normalised text, in order and without overlaps."""
         entities, position = [], 0
-        search = self._first.search
-        while match := search(text, position):
+        while match := self._first.search(text, position):
             start = match.start()
             # The longest of any kind; max keeps the first of equals.
             ends = [
@@ -88,18 +89,6 @@ class EntityFinder:
             entities.append(Entity(kind, start, end))
             position = end
         return entities
-
-    @cached_property
-    def _patterns(self) -> list[tuple[str, re.Pattern[str]]]:
-        sources = patterns(self.settings)
-        return [(kind, re.compile(sources[kind])) for kind in self.settings.kinds]
-
-    @cached_property
-    def _first(self) -> re.Pattern[str]:
-        """Matches where the next entity of any kind begins."""
-        return re.compile(
-            "|".join(f"(?:{pattern.pattern})" for _, pattern in self._patterns) or "(?!)"
-        )
 
 
 def patterns(settings: EntitySettings) -> dict[str, str]:

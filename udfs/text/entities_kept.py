@@ -17,8 +17,7 @@ def entities_kept(source: str, paraphrase: str, finder: EntityFinder) -> float:
     Both texts must be normalised. An entity inside a longer number or Latin name does not count: 3月
     is not in 13月.
     """
-    entities = {source[start:end] for _, start, end in finder.find(source)}
-    if not entities:
+    if not (entities := {source[start:end] for _, start, end in finder.find(source)}):
         return float("nan")
     # An entity inside a longer word of the source, as a digit may be, need not stand alone.
     kept = (

@@ -28,14 +28,12 @@ def parse_paragraph(tokens: Sequence[str]) -> Paragraph:
     """Returns the words under NFKC and the tags. Raises ValueError for a token not word/tag."""
     words, tags = [], []
     for position, token in enumerate(tokens):
-        match = _TOKEN.fullmatch(token)
-        if match is None:
+        if (match := _TOKEN.fullmatch(token)) is None:
             raise ValueError(f"{token!r} is not word/tag")
         if position == 0 and _PARAGRAPH_NUMBER.fullmatch(match["word"]):
             continue
         # NFKC turns a free-standing accent into a space and a mark; words have no spaces.
-        word = "".join(unicodedata.normalize("NFKC", match["word"]).split())
-        if word:
+        if word := "".join(unicodedata.normalize("NFKC", match["word"]).split()):
             words.append(word)
             tags.append(match["tag"])
     return Paragraph(words, tags)

@@ -41,7 +41,6 @@ _SPACE = np.uint32(0x40000000)
 _COMPOSES = np.uint32(0x20000000)
 _INVISIBLE = np.uint32(0x10000000)
 
-_UNICODE_END = 0x110000
 _TABLE_RANGES = tuple(
     range(start, end)
     for start, end in (
@@ -161,9 +160,8 @@ def normalise_column(texts: pa.Array) -> tuple[CodePoints, np.ndarray]:
         forms = [normalise(line.decode()) for line in lines]
         text = _with_rows(text, slow, from_strings(forms))
         flags[slow] &= ~np.uint8(_NEEDS_DEFINITION)
-        flags[slow] |= np.uint8(HAN) * np.array(
-            [any(map(is_han, map(ord, form))) for form in forms]
-        )
+        has_han = [any(map(is_han, map(ord, form))) for form in forms]
+        flags[slow] |= np.uint8(HAN) * np.array(has_han)
     return text, flags
 
 
@@ -197,7 +195,7 @@ def _decodable(texts: pa.Array, flags: np.ndarray) -> pa.Array:
 @cache
 def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns NFKC of every code point: cells, and the expansions' characters and offsets."""
-    cells = np.arange(_UNICODE_END, dtype=np.uint32)
+    cells = np.arange(0x110000, dtype=np.uint32)
     expansions: list[str] = []
     composes_backwards = {*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)}  # Hangul vowels, finals
     for block in _TABLE_RANGES:
@@ -224,8 +222,7 @@ def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             else:
                 cells[code] = _EXPANSION | np.uint32(len(expansions))
                 expansions.append(form)
-    offsets = np.zeros(len(expansions) + 1, np.int32)
-    np.cumsum([len(form) for form in expansions], out=offsets[1:])
+    offsets = np.cumsum([0, *map(len, expansions)], dtype=np.int32)
     characters = np.frombuffer("".join(expansions).encode("utf-32-le"), np.uint32)
     return cells, characters, offsets
 

@@ -65,9 +65,8 @@ class Number(NamedTuple):
 
     def same(self, other: Number) -> bool:
         """Tells whether two numbers mean the same."""
-        here = self.value, self.dimension, self.amount
-        there = other.value, other.dimension, other.amount
-        return bool(quantities.same(here, there))
+        sides = ((one.value, one.dimension, one.amount) for one in (self, other))
+        return bool(quantities.same(*sides))
 
 
 # Bits of a cell of the kernel's table, by code point: the digit + 1, the number of the unit, ...
@@ -117,7 +116,7 @@ def kernel(text, start, table, edges):
         return 0.5, True, start + (dimension != quantities.NOTHING), dimension, amount
     number, end = _numeral(text, start, table)
     weak = (first >> UNIT_SHIFT) & UNIT_MASK > 1
-    weak |= end == start + 1 and _is_one_of(text, start, _ALONE)
+    weak |= end == start + 1 and quantities.is_one_of(text, start, _ALONE)
     number, end, share = _share(text, number, end, table, edges)
     sign = end - 1
     if not weak and not first & ARABIC:
@@ -156,15 +155,7 @@ def _is_negative(text, start, first):
         return True
     if start == 0 or (text[start - 1] != _DASH and text[start - 1] != _MINUS) or not first & ARABIC:
         return False
-    return start == 1 or _is_one_of(text, start - 2, _REACHED)
-
-
-@inner
-def _is_one_of(text, k, codes):
-    for code in codes:
-        if text[k] == code:
-            return True
-    return False
+    return start == 1 or quantities.is_one_of(text, start - 2, _REACHED)
 
 
 @inner
@@ -174,7 +165,7 @@ def _clock(text, start, hour, end, table):
     sign = np.int64(text[end]) if end < len(text) else 0
     if (sign != _POINT and sign != _COLON and sign != _HOUR) or not 0 <= hour <= 24 or hour % 1:
         return quantities.NOTHING, hour, end
-    if sign == _COLON and start > 0 and _is_one_of(text, start - 1, _RATIO):
+    if sign == _COLON and start > 0 and quantities.is_one_of(text, start - 1, _RATIO):
         return quantities.NOTHING, hour, end
     minutes, k = 0.0, end + 1
     if sign != _COLON and cell_at(text, k, table) & HALF:

@@ -46,11 +46,6 @@ def pair_ids(source: pa.Array, paraphrase: pa.Array, origin: pa.Array) -> pa.Arr
     digests = b"".join([xxh3_128_digest(view[start:end]) for start, end in pairwise(bounds)])
     digits = _HEX[np.frombuffer(digests, np.uint8)]
     ends = np.arange(0, 32 * rows + 1, 32, dtype=np.int32)
-    nulls = joined.is_valid() if joined.null_count else None
-    return pa.StringArray.from_buffers(
-        rows,
-        pa.py_buffer(ends),
-        pa.py_buffer(digits),
-        nulls.buffers()[1] if nulls is not None else None,
-        joined.null_count,
-    )
+    nulls = joined.is_valid().buffers()[1] if joined.null_count else None
+    buffers = pa.py_buffer(ends), pa.py_buffer(digits), nulls
+    return pa.StringArray.from_buffers(rows, *buffers, joined.null_count)

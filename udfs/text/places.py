@@ -23,8 +23,7 @@ def gazetteer() -> frozenset[str]:
     """Returns all names, normalised, of two characters or more."""
     lists = configparser.ConfigParser()
     lists.read(Path(__file__).with_suffix(".ini"), encoding="utf-8")
-    names = {
-        name for section in lists.values() for line in section.values() for name in line.split()
-    }
+    lines = (line for section in lists.values() for line in section.values())
+    names = {name for line in lines for name in line.split()}
     places = (name for name, _, tag in dictionary() if tag == "ns" and len(name) >= LEAST)
     return frozenset(names | {name for name in places if name.endswith(SUFFIXES)})

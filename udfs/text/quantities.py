@@ -59,13 +59,13 @@ def kernel(text, start, end, value, share):
     if share:
         return _left(text, start, value)
     counted, k, each = value, end, False
-    k = past_space(text, k + _is_one(text, k, _SOME))
+    k = past_space(text, k + is_one_of(text, k, _SOME))
     if k < len(text) and text[k] == _EACH:
         each, k = True, k + 1
         if k < len(text) and text[k] == _HALF:
             counted, k = counted + 0.5, k + 1
         else:
-            k += _is_one(text, k, _SOME)
+            k += is_one_of(text, k, _SOME)
     for row in range(len(_CODES)):
         first, second = _CODES[row, 0], _CODES[row, 1]
         size = 1 + (second != 0)
@@ -82,12 +82,13 @@ def kernel(text, start, end, value, share):
 
 
 @inner
-def _is_one(text, k, characters):
+def is_one_of(text, k, characters):
+    """Tells whether there is a character at k, and it is one of these code points."""
     if k >= 0 and k < len(text):
         for code in characters:
             if text[k] == code:
-                return 1
-    return 0
+                return True
+    return False
 
 
 @inner
@@ -105,11 +106,11 @@ def _lower(code):
 def _left(text, start, share):
     """Returns what a share leaves, by the word before it."""
     k = start - 1
-    while start - k <= _FAR and _is_one(text, k, _BETWEEN):
+    while start - k <= _FAR and is_one_of(text, k, _BETWEEN):
         k -= 1
-    if _is_one(text, k, _CUT):
+    if is_one_of(text, k, _CUT):
         return LEFT, 1.0 - share
-    if _is_one(text, k, _KEPT):
+    if is_one_of(text, k, _KEPT):
         return LEFT, share
     return NOTHING, share
 

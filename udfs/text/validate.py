@@ -64,6 +64,5 @@ def take_rows(text: CodePoints, rows: np.ndarray) -> CodePoints:
     if rows.all():
         return text
     lengths = np.diff(text.offsets)
-    offsets = np.zeros(int(rows.sum()) + 1, np.int64)
-    np.cumsum(lengths[rows], out=offsets[1:])
+    offsets = np.append(0, np.cumsum(lengths[rows]))
     return CodePoints(text.values[np.repeat(rows, lengths)], offsets)

@@ -28,8 +28,7 @@ def words_of(tagged: pd.DataFrame, tag_set: str) -> pd.DataFrame:
     by_class["rank"] = by_class["class"].map({name: rank for rank, name in enumerate(CLASSES)})
     by_class = by_class.sort_values(["word", "count", "rank"], ascending=[True, False, True])
     words = by_class.drop_duplicates("word")[["word", "class"]]
-    counts = by_class.groupby("word")["count"].sum()
-    words = words.assign(count=words["word"].map(counts))
+    words = words.assign(count=words["word"].map(by_class.groupby("word")["count"].sum()))
     words = words.sort_values(["count", "word"], ascending=[False, True], ignore_index=True)
     of_class = words.groupby("class")["word"]
     most = np.floor(words["class"].map(CLASSES) * of_class.transform("size") + 0.5)

@@ -26,15 +26,8 @@ from numba import njit
 
 from gaixie.udfs.text.code_points import CodePoints, Words
 from gaixie.udfs.text.compiled import read_only
+from gaixie.udfs.text.normalise import is_latin
 from gaixie.udfs.text.segmenters import jieba_tables
-from gaixie.udfs.text.segmenters.jieba_tables import (
-    BASE_MASK,
-    BASE_SHIFT,
-    ID_MASK,
-    IN_BLOCK,
-    PARENT_SHIFT,
-    WEIGHT_MASK,
-)
 
 # Han for the hidden Markov model: fewer characters than for blocks.
 FIRST_HAN, LAST_HAN = 0x4E00, 0x9FD5
@@ -110,8 +103,8 @@ def _route(chars, tables, ids, score, step):
     for i in range(n - 1, -1, -1):
         char = chars[i]
         row = characters[char] if char < len(characters) else 0
-        ids[i] = row & ID_MASK
-        if not row & IN_BLOCK:
+        ids[i] = row & jieba_tables.ID_MASK
+        if not row & jieba_tables.IN_BLOCK:
             score[i] = 0.0
             step[i] = 0
             continue
@@ -119,11 +112,11 @@ def _route(chars, tables, ids, score, step):
         base, j = 0, i
         while True:
             cell = trie[base + ids[j]]
-            if cell >> PARENT_SHIFT != base:
+            if cell >> jieba_tables.PARENT_SHIFT != base:
                 break
             j += 1
-            base = (cell >> BASE_SHIFT) & BASE_MASK
-            total = weights[cell & WEIGHT_MASK] + score[j]
+            base = (cell >> jieba_tables.BASE_SHIFT) & jieba_tables.BASE_MASK
+            total = weights[cell & jieba_tables.WEIGHT_MASK] + score[j]
             if total >= best:  # of equals, the longest
                 best, end = total, j
         if best == -np.inf:
@@ -183,10 +176,10 @@ def _is_word(trie, ids, start, stop):
     base = cell = 0
     for i in range(start, stop):
         cell = trie[base + ids[i]]
-        if cell >> PARENT_SHIFT != base:
+        if cell >> jieba_tables.PARENT_SHIFT != base:
             return False
-        base = (cell >> BASE_SHIFT) & BASE_MASK
-    return cell & WEIGHT_MASK != 0
+        base = (cell >> jieba_tables.BASE_SHIFT) & jieba_tables.BASE_MASK
+    return cell & jieba_tables.WEIGHT_MASK != 0
 
 
 @njit(cache=True, nogil=True)
@@ -195,15 +188,15 @@ def _emit_latin(chars, start, stop, ends, count):
     i = start
     while i < stop:
         first = i
-        while i < stop and not _is_alphanumeric(chars[i]):
+        while i < stop and not is_latin(chars[i]):
             i += 1
         if i > first:
             ends[count] = i
             count += 1
             continue
-        while i < stop and _is_alphanumeric(chars[i]):
+        while i < stop and is_latin(chars[i]):
             i += 1
-            if i + 1 < stop and _is_alphanumeric(chars[i + 1]):
+            if i + 1 < stop and is_latin(chars[i + 1]):
                 char = chars[i]
                 if char == HYPHEN or char == FULL_STOP or char == UNDERSCORE:
                     i += 1
@@ -212,13 +205,6 @@ def _emit_latin(chars, start, stop, ends, count):
         ends[count] = i
         count += 1
     return count
-
-
-@njit(cache=True, nogil=True)
-def _is_alphanumeric(char):
-    return (
-        ord("0") <= char <= ord("9") or ord("A") <= char <= ord("Z") or ord("a") <= char <= ord("z")
-    )
 
 
 @njit(cache=True, nogil=True)

@@ -159,11 +159,10 @@ def _number_characters(
     characters = np.zeros(_HAN_RANGES[-1][1] + 1, np.uint16)
     for first, last in _HAN_RANGES:
         characters[first : last + 1] = IN_BLOCK
-    characters[[ord(character) for character in _LATIN]] = IN_BLOCK
+    characters[[*map(ord, _LATIN)]] = IN_BLOCK
 
     count: Any = np.bincount(points, np.repeat(frequencies, lengths), len(characters))
-    emitted = [ord(character) for state in emissions.values() for character in state]
-    count[emitted] += 0.5
+    count[[ord(character) for state in emissions.values() for character in state]] += 0.5
     count[characters == 0] = 0  # no block contains γ, so γ射线 can never match
     common = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
     characters[common] |= np.arange(1, len(common) + 1, dtype=np.uint16)
@@ -173,8 +172,7 @@ def _number_characters(
 def _emission_table(characters: np.ndarray, emissions: dict[str, Any]) -> np.ndarray:
     table = np.full((int((characters & ID_MASK).max()) + 1, len(STATES)), IMPOSSIBLE)
     for column, state in enumerate(STATES):
-        points = [ord(character) for character in emissions[state]]
-        ids = characters[points] & ID_MASK
+        ids = characters[[*map(ord, emissions[state])]] & ID_MASK
         # Six decimals, as jieba-rs has them.
         table[ids, column] = [round(value, 6) for value in emissions[state].values()]
     table[0] = IMPOSSIBLE
@@ -191,9 +189,8 @@ def _build_trie(
     parents, labels, weights, nodes = [], [], [], 1
     for depth in range(lengths.max()):
         alive = alive[lengths[alive] > depth]
-        keys, reached = np.unique(
-            node[alive] * (ID_MASK + 1) + ids[starts[alive] + depth], return_inverse=True
-        )
+        steps = node[alive] * (ID_MASK + 1) + ids[starts[alive] + depth]
+        keys, reached = np.unique(steps, return_inverse=True)
         node[alive] = nodes + reached
         ending = alive[lengths[alive] == depth + 1]
         at_level = np.zeros(len(keys), np.int64)

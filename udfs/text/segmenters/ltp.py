@@ -105,8 +105,7 @@ class LtpSegmenter:
             found = model.pipeline(piece, tasks=tasks)
             for whole, tag in zip_longest(found.cws, found.pos or (), fillvalue=""):
                 for word in whole.split():
-                    start = known.find(word, position)
-                    if start >= 0:
+                    if (start := known.find(word, position)) >= 0:
                         row += [(gap, "") for gap in GAP.findall(text[position:start])]
                         position = start + len(word)
                         row.append((text[start:position], tag))

@@ -32,7 +32,7 @@ import torch
 from scipy.stats import spearmanr
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
-from gaixie.research.adapting import Adapter
+from gaixie.training.modeling.adapting import Adapter
 from gaixie.research.fitting.data import CONFIG, Config
 from gaixie.research.pair_encoder.examples import Examples
 from gaixie.research.pair_encoder.sets import Example, load_sets

@@ -1,6 +1,6 @@
 """Teaches a paraphraser which of its drafts readers prefer, and goes on with written pairs.
 
-  python research/learn_preferences.py BASE udfs/models/writer-zh drafts.jsonl \\
+  python training/learn_preferences.py BASE udfs/models/writer-zh drafts.jsonl \\
       --pairs out/paraphraser/data/written/pairs.parquet --output out/preferred
 
 BASE is a folder of training/bases.py, the next an adapter of it (PEFT) with its tokenizer. Drafts
@@ -35,12 +35,13 @@ import pandas as pd
 import torch
 from torch.nn.functional import cross_entropy, logsigmoid
 
-from gaixie.research.adapting import Adapter, turn
-from gaixie.research.ratings.rated import GOOD
+from gaixie.training.modeling.adapting import Adapter, turn
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.paraphrase.prompt import END, degree, prompt
 
 BETA, NLL, RATE, WARM_UP = 0.1, 0.1, 4e-5, 20
+GOOD = 4.0
+"""The least rating of meaning and of fluency of a draft that a reader accepts."""
 MICRO, PARTS = 2, 3
 """Preferences, and pairs, at once; and how often that makes a step."""
 MOST = 5

@@ -1,4 +1,4 @@
-"""research/learn_preferences.py on a tiny model: better drafts become likelier, and it resumes."""
+"""training/learn_preferences.py on a tiny model: better drafts become likelier, and it resumes."""
 
 import json
 
@@ -8,8 +8,8 @@ from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file
 from tiny_causal import tiny_qwen
 
-from gaixie.research import learn_preferences
-from gaixie.research.learn_preferences import Learner, Text
+from gaixie.training import learn_preferences
+from gaixie.training.learn_preferences import Learner, Text
 
 GOOD, BAD = "运动会因雨改期", "运动会照常举行"
 

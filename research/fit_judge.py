@@ -32,11 +32,11 @@ import torch
 from scipy.stats import spearmanr
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
-from gaixie.training.modeling.adapting import Adapter
 from gaixie.research.fitting.data import CONFIG, Config
 from gaixie.research.pair_encoder.examples import Examples
 from gaixie.research.pair_encoder.sets import Example, load_sets
 from gaixie.research.ratings.rated import GOOD, HIGHEST, RATINGS
+from gaixie.training.modeling.adapting import Adapter
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.paraphrase.judge import DESCRIPTION, JUDGED
 from gaixie.udfs.paraphrase.prompt import END, prompt

@@ -55,8 +55,11 @@ def test_a_file_keeps_its_rows(known_writer, tmp_path: Path, capsys) -> None:
         ([TEXT, "--endpoint", "http://127.0.0.1:9/v1", "--model", "m"], "127.0.0.1:9"),
     ],
 )
-def test_a_mistake_has_one_line(line: list[str], named: str, capsys, tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("GAIXIE_WRITER", str(tmp_path))
+def test_a_mistake_has_one_line(
+    line: list[str], named: str, capsys, tmp_path, monkeypatch, known_writer
+) -> None:
+    if "--endpoint" not in line:  # else the service is missing, and not what reads its drafts
+        monkeypatch.setenv("GAIXIE_WRITER", str(tmp_path))
     monkeypatch.setattr("gaixie.udfs.paraphrase.endpoint.TRIES", 0)
     assert paraphrase.main(line) == 2
     out, err = capsys.readouterr()
@@ -107,7 +110,7 @@ def test_a_models_table(folder, tmp_path: Path, monkeypatch) -> None:
 # A service
 
 
-def test_a_service_writes_and_the_checks_judge(tmp_path: Path, capsys) -> None:
+def test_a_service_writes_and_the_checks_judge(known_writer, tmp_path: Path, capsys) -> None:
     source = "此外，卫生部门提醒，野生蘑菇煮熟后仍然可能有毒，因此切勿采食。"
     refused = "由于大雨，会议推迟到了下周三，但是已经通知了所有人。"
     script = {"野生蘑菇": ["reworded", "english"], "会议推迟": ["english", "refused"] * 2}

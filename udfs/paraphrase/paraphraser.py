@@ -155,7 +155,7 @@ class Paraphraser:
         terms = [normalise(term) for term in keep]
         return (
             a != b
-            and bool(draft.strip())
+            and _is_chinese(draft)
             and not {"\ufffd", "\n"} & {*draft}
             and all(b.count(term) >= a.count(term) for term in terms if term)
             and not entities_kept(a, b, self._finder) < 100

@@ -112,15 +112,15 @@ def test_a_models_table(folder, tmp_path: Path, monkeypatch) -> None:
 
 def test_a_service_writes_and_the_checks_judge(known_writer, tmp_path: Path, capsys) -> None:
     source = "此外，卫生部门提醒，野生蘑菇煮熟后仍然可能有毒，因此切勿采食。"
-    refused = "由于大雨，会议推迟到了下周三，但是已经通知了所有人。"
-    script = {"野生蘑菇": ["reworded", "english"], "会议推迟": ["english", "refused"] * 2}
+    other = "由于大雨，会议推迟到了下周三，但是已经通知了所有人。"
+    script = {"野生蘑菇": ["reworded", "english"], "会议推迟": ["english"] * 4}
     server = llm_server.Server(tmp_path, script)
     try:
-        line = ["--endpoint", server.url, "--model", "m", "--draws", "2", source, refused]
+        line = ["--endpoint", server.url, "--model", "m", "--draws", "2", source, other]
         assert paraphrase.main(line) == 0
         out, err = capsys.readouterr()
         assert out.splitlines() == [source.replace("因此", "所以")]
-        assert f"{refused}: no paraphrase" in err
+        assert f"{other}: no paraphrase" in err
     finally:
         server.stop()
 

@@ -20,6 +20,7 @@ from gaixie.service.part import Part
 from gaixie.service.scoring import ScoringPart
 from gaixie.service.settings import ServiceSettings
 from gaixie.udfs.command_line import say
+from gaixie.udfs.paraphrase.judge import JUDGE
 from gaixie.udfs.paraphrase.paraphraser import Paraphraser, writer_folder
 from gaixie.udfs.paraphrase.writer import MODEL
 
@@ -55,7 +56,8 @@ def make_service(
 def default_writer() -> str | None:
     """Returns the folder of the paraphraser that ships; None if it was not made here."""
     folder = writer_folder()
-    return str(folder) if (folder / MODEL).is_file() else None
+    made = all((place / MODEL).is_file() for place in (folder, folder / JUDGE))
+    return str(folder) if made else None
 
 
 def serve(

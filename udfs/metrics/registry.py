@@ -18,6 +18,7 @@ from gaixie.udfs.metrics.chrf_ter import TER, ChrF
 from gaixie.udfs.metrics.edit_distance import EditDistance
 from gaixie.udfs.metrics.hsk import HSKEasy, HSKHard
 from gaixie.udfs.metrics.identification import Identification
+from gaixie.udfs.metrics.large_judge import LargeJudge
 from gaixie.udfs.metrics.meteor import METEOR
 from gaixie.udfs.metrics.metric import Free, Metric
 from gaixie.udfs.metrics.parascore import ParaScore
@@ -28,6 +29,7 @@ from gaixie.udfs.metrics.similarity import SentenceSimilarity
 from gaixie.udfs.metrics.simplification import FEATURES, Feature
 from gaixie.udfs.metrics.spscore import SPScoreZh
 from gaixie.udfs.metrics.weem4pg import WEEM4PG
+from gaixie.udfs.paraphrase.judge import JUDGED
 from gaixie.udfs.spscore import JUDGEMENTS
 from gaixie.udfs.storage.settings import first_fault
 
@@ -43,6 +45,8 @@ METRICS: dict[str, Callable[..., Metric]] = {
     **{metric.name: metric for metric in _WORDS},
     **{name: partial(Feature, name) for name in FEATURES},
     **{metric.name: metric for metric in _MODELS},
+    "judge": partial(LargeJudge, "overall"),
+    **{f"judge-{name}": partial(LargeJudge, name) for name in JUDGED if name != "overall"},
     **{f"{name}-as-called": partial(AsCalled, name) for name in VARIANTS},
 }
 """Maps a name to what makes its metric: a class, or a partial that fixes its first fields."""

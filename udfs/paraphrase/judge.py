@@ -11,6 +11,7 @@ puts the folder together that CTranslate2 reads; research/fit_judge.py taught it
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,16 +36,19 @@ TOKENS = 1_024
 class Judge:
     """A converted model and its tokenizer. Get one from :meth:`load`."""
 
-    def __init__(self, model: Any, tokenizer: Any, bias: Sequence[float]):
-        """model: of CTranslate2, with 2 len(JUDGED) outputs a token. bias: of the judgements."""
-        self.model, self.tokenizer, self.bias = model, tokenizer, np.array(bias)
+    def __init__(self, model: Any, tokenizer: Any, description: str):
+        """model: of CTranslate2, with 2 len(JUDGED) outputs a token. description: judge.json, which
+        has the bias of each judgement."""
+        self.model, self.tokenizer = model, tokenizer
+        self.bias = np.array(json.loads(description)["bias"])
+        self.digest = hashlib.sha256(description.encode()).hexdigest()[:10]
 
     @classmethod
     def load(cls, folder: str | Path, precision: str = "int8") -> Judge:
         """Loads a folder. Raises ValueError, in one line, if it has no such model."""
         folder = Path(folder).expanduser()
         model, tokenizer = load_generator(folder, precision, DESCRIPTION)
-        return cls(model, tokenizer, json.loads((folder / DESCRIPTION).read_text("utf-8"))["bias"])
+        return cls(model, tokenizer, (folder / DESCRIPTION).read_text("utf-8"))
 
     def __call__(self, sources: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
         """Returns the judgements of each pair: float64, shape (pairs, len(JUDGED))."""

@@ -16,9 +16,17 @@ from gaixie.udfs.spscore import SPScore
 SOURCES = ["他昨天去了北京。", "今天天气很好，我们出去走走。", "她买了两本新书。"]
 PARAPHRASES = ["昨天他到北京去了。", "今天天气很好，我们出去走走。", "两本新书，她买下了。"]
 REFERENCES = ["昨天，他去北京了。", "天气不错，我们去散散步。", "她买来两本新的书。"]
-PLAIN = [name for name in METRICS if name not in ("weem4pg", "identification")]
+JUDGE = [name for name in METRICS if name.startswith("judge")]
+PLAIN = [name for name in METRICS if name not in ("weem4pg", "identification", *JUDGE)]
 MODELS = ("similarity", "bertscore", "parascore", "bert-ibleu")
 SURFACE = [name for name in PLAIN if name not in MODELS]
+
+
+def test_the_judge_is_a_metric(known_writer):
+    metric = load_metric("judge-meaning")
+    scores = metric.sentence_scores(Pairs.of([*SOURCES, None], [*PARAPHRASES, "好"]))
+    assert scores == pytest.approx([1 / (1 + np.exp(-2.5))] * 3 + [np.nan], nan_ok=True)
+    assert metric.signature().startswith("Judge meaning|model:")
 
 
 @pytest.mark.parametrize("name", SURFACE)

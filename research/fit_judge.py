@@ -1,7 +1,7 @@
 """Teaches the judge of paraphrases (udfs/paraphrase/judge.py) with rated pairs and counterparts.
 
-  python research/fit_judge.py DATA BASE udfs/models/writer-zh --drafts research/ratings/drafts.jsonl \\
-      --output out/judge
+  python research/fit_judge.py DATA BASE udfs/models/writer-zh \\
+      --drafts research/ratings/drafts.jsonl --output out/judge
 
 BASE is a folder of training/bases.py, the next the adapter that the judge starts from. Drafts are
 rated as for research/fit_quality.py; the other pairs are those of research/pair_encoder/sets.py. A

@@ -54,7 +54,7 @@ def fit(args: argparse.Namespace) -> None:
         Draft(*row)
         for row in zip(rated["paraphrase"], *(rated[n] for n in LIKELIHOOD), strict=True)
     ]
-    columns = Quality({}, Judge.load(args.judge)).columns(rated["source"].tolist(), drafts)
+    columns = Quality(Judge.load(args.judge)).columns(rated["source"].tolist(), drafts)
     ratings = rated[[*RATINGS]].to_numpy(float)
     good = (rated["meaning"] >= GOOD) & (rated["fluency"] >= GOOD)
     print(f"{len(rated):,} drafts of {rated['source'].nunique():,} sources, {good.mean():.0%} good")

@@ -69,9 +69,8 @@ def make(options: Writing) -> None:
 
     if options.output.exists():
         raise ValueError(f"{options.output}: is there already; move it away")
-    adapters = {".": options.adapter or MODELS / "writer-zh"}
-    if options.adapter is None:
-        adapters[JUDGE] = MODELS / "judge-zh"
+    shipped = {".": MODELS / "writer-zh", JUDGE: MODELS / "judge-zh"}
+    adapters = {".": options.adapter} if options.adapter else shipped
     bases = {place: _base_of(adapter) for place, adapter in adapters.items()}
     options.output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="gaixie-", dir=options.output.parent) as work:

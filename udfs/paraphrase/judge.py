@@ -54,10 +54,8 @@ class Judge:
         """Returns the judgements of each pair: float64, shape (pairs, len(JUDGED))."""
         found = np.empty((len(sources), len(JUDGED)))
         starts = [self._tokens(prompt(text)) for text in sources]
-        lines = [
-            [*start, *self._tokens(text), END]
-            for start, text in zip(starts, paraphrases, strict=True)
-        ]
+        ends = [[*self._tokens(text), END] for text in paraphrases]
+        lines = [start + end for start, end in zip(starts, ends, strict=True)]
         for batch in batches([*map(len, lines)], TOKENS):
             outputs = np.array(self.model.forward_batch([lines[k] for k in batch]))
             for k, own in zip(batch, outputs, strict=True):

@@ -106,7 +106,7 @@ class Paraphraser:
         Raises ValueError, in one line, if one of them is not there.
         """
         writer = writer or ModelWriter.load(folder or writer_folder(), seed=seed)
-        return cls(writer, Quality.load(Judge.load(writer_folder() / JUDGE)))
+        return cls(writer, Quality(Judge.load(writer_folder() / JUDGE)))
 
     def __call__(
         self, texts: Sequence[str], wanted: Wanted | None = None

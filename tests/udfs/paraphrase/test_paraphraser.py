@@ -43,7 +43,7 @@ def writer(folder) -> ModelWriter:
 
 @pytest.fixture(scope="module")
 def quality(folder) -> Quality:
-    return Quality.load(Judge.load(folder / "judge"))
+    return Quality(Judge.load(folder / "judge"))
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_likelihood_and_meaning_raise_acceptance() -> None:
         ]
         return np.array(high)
 
-    quality = Quality.load(judge)
+    quality = Quality(judge)
     drafts = [Draft(GOOD, -0.4, -2.0), Draft(GOOD, -2.5, -9.0), Draft("会议取消了。", -0.4, -2.0)]
     likely, unlikely, other = quality([RAIN] * 3, drafts)
     assert likely.accepted > max(unlikely.accepted, other.accepted)

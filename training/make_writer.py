@@ -101,8 +101,8 @@ class AdaptedQwen(ctranslate2.converters.Converter):
     """A Qwen2 model of a GGUF file with the changes of a LoRA adapter, for CTranslate2.
 
     Each linear layer becomes W + (α / r) B A (Hu et al. 2021, *LoRA*, section 4.1). If the
-    adapter's settings name its ``layers``, those above are left out; if it has a ``head``, (outputs,
-    dimensions), the model gives its outputs instead of the tokens'.
+    adapter's settings name its ``layers``, those above are left out; if it has a ``head``, of shape
+    (outputs, dimensions), the model gives its outputs instead of the tokens'.
     """
 
     def __init__(self, weights: Path, adapter: Path):

@@ -95,11 +95,8 @@ def _load(args: argparse.Namespace) -> tuple[Write, pa.Schema]:
             raise ValueError(f"--{name.replace('_', '-')}: only for a model of curriculum.py")
     if args.endpoint and not args.model:
         raise ValueError("--endpoint: give --model too, the service's model")
-    if args.endpoint:
-        writer = EndpointWriter(args.endpoint, args.model, args.seed)
-        paraphraser = Paraphraser.load(writer=writer)
-    else:
-        paraphraser = Paraphraser.load(args.model, args.seed)
+    writer = EndpointWriter(args.endpoint, args.model, args.seed) if args.endpoint else None
+    paraphraser = Paraphraser.load(args.model, args.seed, writer)
     if args.draws:
         paraphraser.draws = options_of(Decoding, args).draws
 

@@ -32,9 +32,9 @@ class Adapter:
 
         self.folder = adapter
         self.tokenizer = Tokenizer.from_file(str(adapter / COPIED[0]))
-        kept = {} if layers is None else {"num_hidden_layers": layers}
-        eager = {"dtype": "auto", "attn_implementation": "eager"}
-        model = AutoModelForCausalLM.from_pretrained(base, **eager, **kept)
+        options = {"num_hidden_layers": layers} if layers else {}
+        options |= {"dtype": "auto", "attn_implementation": "eager"}
+        model = AutoModelForCausalLM.from_pretrained(base, **options)
         if model.config.vocab_size != self.tokenizer.get_vocab_size():
             raise ValueError(f"{base}: its tokens are not those of {adapter}")
         quantise_linear_layers(model)

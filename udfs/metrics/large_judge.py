@@ -26,8 +26,8 @@ class LargeJudge(Metric):
     range = (0.0, 1.0)
 
     def __post_init__(self) -> None:
-        about = f"What raters would say of a pair ({self.output}), by a large language model."
         name = "judge" if self.output == "overall" else f"judge-{self.output}"
+        about = f"What raters say of a pair ({self.output}), as a large language model expects."
         self.describe(name=name, title=name.replace("-", " ").capitalize(), summary=about)
 
     def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:

@@ -56,8 +56,7 @@ def make_service(
 def default_writer() -> str | None:
     """Returns the folder of the paraphraser that ships; None if it was not made here."""
     folder = writer_folder()
-    made = all((place / MODEL).is_file() for place in (folder, folder / JUDGE))
-    return str(folder) if made else None
+    return str(folder) if (folder / JUDGE / MODEL).is_file() else None  # it is made beside it
 
 
 def serve(

@@ -10,16 +10,16 @@
   gaixie paraphrase --model runs/first/model --draws 8 --degree 4 sentences.txt
   OPENAI_API_KEY=… gaixie paraphrase --endpoint https://host/v1 --model NAME "…"
 
-The model is made once, by make writer (1.1 GB to download). --model is another folder that
-training/make_writer.py made; or a folder of training/curriculum.py, or any causal or
-sequence-to-sequence model of transformers that learned its form, which SPScore-zh alone ranks. A
-text is written sentence by sentence. For sentences on the command line, a line is printed for each
-paraphrase. For a file, or - for standard input, the columns are row (of the input, from 1), rank,
-source, paraphrase, and its judgements: structure, synonyms, meaning, fluency and spscore of
-SPScore-zh, before them accepted, the probability that a reader accepts it (or entities_kept, per
-cent, of a model that SPScore-zh ranks). A sentence without a good enough paraphrase keeps its row,
-without one; standard error says how many there were. Exit codes: 0 done, 1 no sentence has a good
-enough paraphrase, 2 something to fix (one line says what).
+The models are made once, by make writer (1.1 GB to download): one writes, one reads the drafts,
+also those of a service. --model is another folder that training/make_writer.py made; or a folder of
+training/curriculum.py, or any causal or sequence-to-sequence model of transformers that learned its
+form, which SPScore-zh alone ranks. A text is written sentence by sentence. For sentences on the
+command line, a line is printed for each paraphrase. For a file, or - for standard input, the
+columns are row (of the input, from 1), rank, source, paraphrase, and its judgements: structure,
+synonyms, meaning, fluency and spscore of SPScore-zh, before them accepted, the probability that a
+reader accepts it (or entities_kept, per cent, of a model that SPScore-zh ranks). A sentence without
+a good enough paraphrase keeps its row, without one; standard error says how many there were. Exit
+codes: 0 done, 1 no sentence has a good enough paraphrase, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations

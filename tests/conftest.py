@@ -13,9 +13,8 @@ import pytest
 import warm_up
 from hypothesis import HealthCheck, settings
 from servers import Cluster, ObjectStore
-from shared import once
+from shared import ROOT, once
 
-ROOT = Path(__file__).parents[1]
 # There is one test process per core, so a process with several threads would only slow the others.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 warm_up.set_java_options()

@@ -4,12 +4,12 @@ import re
 import shlex
 from pathlib import Path
 
+from shared import ROOT
 from usage import usage
 
 from gaixie.jobs.cli import COMMANDS
 from gaixie.udfs.spscore import VERSION
 
-ROOT = Path(__file__).parents[1]
 PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "infra/README.md"))]
 PAGES += sorted((ROOT / "docs").glob("*.md"))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)

@@ -7,8 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[1]
+from shared import ROOT
 
 
 def python_files(part: str) -> list[Path]:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from shared import ROOT
 from usage import output_of
 
-ROOT = Path(__file__).parents[1]
 OWN = ("__init__.py", "py.typed")
 ROOMS = ("conf", "jobs", "research", "service", "training", "udfs")
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from scored_runs import Run
 from servers import SPARK_HOME
+from shared import ROOT
 from usage import output_of
 from warm_up import SMALL_HEAP
-
-ROOT = Path(__file__).parents[2]
 
 WITNESS = '''
 """Runs a job's main file; then says where the driver and the workers have their modules from."""

@@ -10,9 +10,9 @@ import kubernetes_validate
 import pytest
 import yaml
 from packaging.utils import canonicalize_name
+from shared import ROOT
 from usage import output_of, usage
 
-ROOT = Path(__file__).parents[2]
 INFRA = ROOT / "infra"
 ENTRYPOINT = INFRA / "docker/entrypoint.sh"
 BIN = Path(sys.executable).parent

@@ -6,13 +6,11 @@ import runpy
 import subprocess
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
+from shared import ROOT
 
 from gaixie.jobs import cli
-
-ROOT = Path(__file__).parents[2]
 
 
 def gaixie(*words: str, **environment: str) -> subprocess.CompletedProcess:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyarrow.dataset as ds
 import pytest
+from shared import ROOT
 from warm_up import compiling
 
-ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.training]
 
 

@@ -2,12 +2,10 @@
 
 import runpy
 import sys
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-
-ROOT = Path(__file__).parents[2]
+from shared import ROOT
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import s3fs
 from servers import PATIENCE, SPARK_HOME, FaultProxy, wait_for
+from shared import ROOT
 from warm_up import SMALL_HEAP
 
 from gaixie.jobs import score_corpus
@@ -25,7 +25,6 @@ from gaixie.udfs.spscore.stages import stage
 from gaixie.udfs.storage.cache import cache_folder
 from gaixie.udfs.text.pair_id import pair_ids
 
-ROOT = Path(__file__).parents[2]
 RUN = "out/runs/r"
 SETTINGS = {
     "spark.executor.memory": "512m",

@@ -1,7 +1,5 @@
 """jobs/score_corpus.py: what a run holds, whatever the layout of its input or its interruptions."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -10,6 +8,7 @@ import pytest
 import xxhash
 import yaml
 from servers import PATIENCE, SPARK_HOME
+from shared import ROOT
 
 from gaixie.jobs.scoring import run as steps
 from gaixie.jobs.scoring import sorting
@@ -18,7 +17,6 @@ from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.spscore.stages import ORIGINS, STAGES, stage
 from gaixie.udfs.text.segmenters import load_segmenter
 
-ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "pairs.jsonl"
 UNUSABLE = ROOT / "examples" / "unusable.jsonl"
 

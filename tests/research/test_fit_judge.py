@@ -1,22 +1,18 @@
 """research/fit_judge.py on a tiny model: it learns, resumes, and becomes what the product reads."""
 
-import hashlib
 from random import Random
 
 import numpy as np
 import pytest
 import torch
-from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file
-from tiny_causal import tiny_qwen, write_gguf
+from tiny_causal import tiny_adapter
 
 from gaixie.research import fit_judge
 from gaixie.research.fit_judge import Learner, Pair, group_of
 from gaixie.research.pair_encoder.examples import equal, ranked, unequal
 from gaixie.training import make_writer
-from gaixie.training.modeling import base_files
 from gaixie.udfs.paraphrase.judge import JUDGED, Judge
-from gaixie.udfs.paraphrase.prompt import END
 
 SOURCE, GOOD, BAD = "下雨了，运动会推迟。", "运动会因雨改期。", "运动会照常举行。"
 GROUPS = [
@@ -28,17 +24,8 @@ GROUPS = [
 @pytest.fixture
 def folders(tmp_path, monkeypatch):
     """Returns a base, an adapter of it, and the folder of the base's packages."""
-    model, tokenizer = tiny_qwen([SOURCE, GOOD, BAD])
-    tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token = None, END, END
-    path = tmp_path / "tiny.gguf"
-    write_gguf(model, tokenizer, path)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    monkeypatch.setitem(base_files.PACKAGES, "tiny", ("none", "1.0", 1, digest))
-    model.name_or_path = "tiny"
-    model.save_pretrained(tmp_path / "base")
-    options = {"target_modules": "all-linear", "task_type": "CAUSAL_LM", "init_lora_weights": False}
-    get_peft_model(model, LoraConfig(r=4, **options)).save_pretrained(tmp_path / "adapter")
-    tokenizer.save_pretrained(tmp_path / "adapter")
+    model, _ = tiny_adapter(tmp_path, [SOURCE, GOOD, BAD], monkeypatch)
+    model.unload().save_pretrained(tmp_path / "base")
     return tmp_path / "base", tmp_path / "adapter", tmp_path
 
 

@@ -1,11 +1,10 @@
 """Every answer must have its form: for wrong requests, half requests and clients that leave."""
 
 import json
-import socket
 
 import pytest
 from servers import wait_for
-from services import Doubling, serving
+from services import Answer, Doubling, serving
 
 from gaixie.service.app import HEADERS, make_app
 from gaixie.service.scoring import ScoringPart
@@ -23,12 +22,6 @@ TOKEN = "a-secret-of-sixteen"
 def app():
     settings = ServiceSettings(max_pairs=20, max_rows=20, max_body=1_000_000)
     return make_app([ScoringPart("core", settings), Doubling()], settings)
-
-
-@pytest.fixture(scope="module")
-def service(app):
-    with serving(app) as service:
-        yield service
 
 
 def test_it_says_what_it_is(service):
@@ -101,46 +94,25 @@ def test_an_error_that_nobody_thought_of_shows_nothing(service, capfd):
     assert "nobody" not in message
 
 
-# Raw sockets send what no library would.
-
-
-def double(numbers: list[int]) -> bytes:
-    body = json.dumps({"numbers": numbers}).encode()
-    head = "POST /v1/double HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
-
-
-def answer(connection: socket.socket) -> bytes:
-    """Reads the body of an answer."""
-    with connection.makefile("rb") as stream:
-        length = 0
-        while line := stream.readline().strip():
-            if line.lower().startswith(b"content-length:"):
-                length = int(line.split(b":")[1])
-        return stream.read(length)
-
-
 @pytest.fixture
 def held():
     """Yields a service whose thread works on one request for the whole test."""
     part = Doubling(queue=3)
     with serving(make_app([part], ServiceSettings())) as service:
         part.go.clear()
-        with service.connect() as first:
-            first.sendall(double([7]))
+        with service.asking("/v1/double", {"numbers": [7]}) as first:
             assert part.begun.wait(60)
             try:
                 yield service, part
                 part.go.set()
-                assert json.loads(answer(first)) == {"doubled": [14]}
+                assert Answer(first.getresponse()).json == {"doubled": [14]}
             finally:
                 part.go.set()
 
 
 def test_a_client_that_goes_takes_its_items_from_the_queue(held):
     service, part = held
-    with service.connect() as gone:
-        gone.sendall(double([1, 2]))
+    with service.asking("/v1/double", {"numbers": [1, 2]}):
         wait_for(lambda: part.batcher.length == 2, "its items")
     wait_for(lambda: all(one.future.done() for one in part.batcher._waiting), "it to leave")
     part.go.set()
@@ -150,8 +122,7 @@ def test_a_client_that_goes_takes_its_items_from_the_queue(held):
 
 def test_a_full_queue_answers_429_and_what_takes_too_long_503(held):
     service, part = held
-    with service.connect() as second:
-        second.sendall(double([1, 2]))
+    with service.asking("/v1/double", {"numbers": [1, 2]}) as second:
         wait_for(lambda: part.batcher.length == 2, "its items")
         full = service.ask("/v1/double", {"numbers": [3, 4]})
         assert full.error()[:2] == (429, "too_many")
@@ -160,5 +131,5 @@ def test_a_full_queue_answers_429_and_what_takes_too_long_503(held):
         assert late.error()[:2] == (503, "unavailable")
         assert all(int(one.headers["Retry-After"]) >= 1 for one in (full, late))
         part.go.set()
-        assert json.loads(answer(second)) == {"doubled": [2, 4]}
+        assert Answer(second.getresponse()).json == {"doubled": [2, 4]}
         assert part.worked == [7, 1, 2]  # and not what came too late

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from gaixie.service.batching import Batcher
 
+pytestmark = pytest.mark.anyio
+
 
 class Work:
     """Doubles numbers, remembers its batches, and waits before a batch unless ``go`` is set."""
@@ -77,20 +79,16 @@ def test_each_request_gets_its_own_results(requests, most, held):
     assert len(work.threads) == 1
 
 
-def test_half_done_and_gone_is_not_worked_on_further():
+async def test_half_done_and_gone_is_not_worked_on_further():
     work = Work()
-
-    async def ask() -> None:
-        batcher = Batcher(work, most=2, queue=100, wait=0)
-        [gone] = await submitted(batcher, ("a", [1, 2, 3, 4, 5]))
-        assert await asyncio.to_thread(work.begun.wait, 60)
-        gone.cancel()
-        await asyncio.wait([gone])
-        work.go.set()
-        assert await batcher.submit("a", [9], 60) == [18]
-        await batcher.close()
-
-    asyncio.run(ask())
+    batcher = Batcher(work, most=2, queue=100, wait=0)
+    [gone] = await submitted(batcher, ("a", [1, 2, 3, 4, 5]))
+    assert await asyncio.to_thread(work.begun.wait, 60)
+    gone.cancel()
+    await asyncio.wait([gone])
+    work.go.set()
+    assert await batcher.submit("a", [9], 60) == [18]
+    await batcher.close()
     assert work.batches == [("a", [1, 2]), ("a", [9])]
 
 
@@ -105,48 +103,35 @@ def test_half_done_and_gone_is_not_worked_on_further():
         (100, [(key, [k]) for k, key in enumerate("aabaa")], [("a", [0, 1, 3, 4]), ("b", [2])]),
     ],
 )
-def test_whose_turn_it_is(most, requests, batches):
+async def test_whose_turn_it_is(most, requests, batches):
     work = Work()
-
-    async def ask() -> None:
-        async with work.held(most) as batcher:
-            await submitted(batcher, *requests)
-
-    asyncio.run(ask())
+    async with work.held(most) as batcher:
+        await submitted(batcher, *requests)
     assert work.batches[1:][: len(batches)] == batches
 
 
-def test_a_request_that_fails_fails_alone():
+async def test_a_request_that_fails_fails_alone():
     work = Work()
-
-    async def ask() -> list:
-        async with work.held() as batcher:
-            tasks = await submitted(batcher, ("a", [-1, 2]), ("a", [3]))
-            work.go.set()
-            answers = await asyncio.gather(*tasks, return_exceptions=True)
-            assert await batcher.submit("a", [4], 60) == [8]  # the thread still works
-        return answers
-
-    one, two = asyncio.run(ask())
+    async with work.held() as batcher:
+        tasks = await submitted(batcher, ("a", [-1, 2]), ("a", [3]))
+        work.go.set()
+        one, two = await asyncio.gather(*tasks, return_exceptions=True)
+        assert await batcher.submit("a", [4], 60) == [8]  # the thread still works
     assert isinstance(one, ArithmeticError)
     assert two == [6]
 
 
-def test_closing_answers_what_was_taken_and_takes_no_more():
+async def test_closing_answers_what_was_taken_and_takes_no_more():
     work = Work()
-
-    async def ask() -> None:
-        async with work.held(most=1) as batcher:
-            tasks = await submitted(batcher, *(("a", [k]) for k in range(5)))
-            closing = asyncio.create_task(batcher.close())
-            await asyncio.sleep(0)
-            with pytest.raises(HTTPException) as refused:
-                await batcher.submit("a", [7], 60)
-            assert refused.value.status_code == 503
-            assert not closing.done()
-            work.go.set()
-            await closing
-            assert await asyncio.gather(*tasks) == [[2 * k] for k in range(5)]
-
-    asyncio.run(ask())
+    async with work.held(most=1) as batcher:
+        tasks = await submitted(batcher, *(("a", [k]) for k in range(5)))
+        closing = asyncio.create_task(batcher.close())
+        await asyncio.sleep(0)
+        with pytest.raises(HTTPException) as refused:
+            await batcher.submit("a", [7], 60)
+        assert refused.value.status_code == 503
+        assert not closing.done()
+        work.go.set()
+        await closing
+        assert await asyncio.gather(*tasks) == [[2 * k] for k in range(5)]
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("batch")]

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from manifests import release_manifest, write_scored
 from servers import free_port, wait_for
 from services import answers, scored_examples
+from shared import ROOT
 from starlette.testclient import TestClient
 
 from gaixie.service import browsing
@@ -33,7 +34,6 @@ from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import read_run
 
-ROOT = Path(__file__).parents[2]
 ROWS = 400
 TEXTS = ["图书馆", "公园", "今天%", "_好", "' OR 1=1 --", '"', "天气", "市"]
 

@@ -6,7 +6,7 @@ import re
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
-from services import scored_examples, serving, whole_app
+from services import scored_examples, whole_app
 
 EXAMPLES = 12
 CHECKS = ("not_a_server_error", "status_code_conformance")
@@ -19,12 +19,6 @@ PATHS += ("/v1/run/export", "/v1/score", "/v1/score-table", "/v1/about")
 def app(tmp_path_factory, known_writer):
     folder = tmp_path_factory.mktemp("service")
     return whole_app(folder, scored_examples(), known_writer, max_texts=3)
-
-
-@pytest.fixture(scope="module")
-def service(app):
-    with serving(app) as service:
-        yield service
 
 
 @pytest.mark.parametrize("mode", ["positive", "negative"])

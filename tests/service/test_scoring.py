@@ -3,12 +3,11 @@
 import csv
 import io
 import json
-from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
 import pytest
-from services import serving
+from shared import ROOT
 
 from gaixie.service.app import make_app
 from gaixie.service.scoring import ScoringPart, verdict
@@ -16,7 +15,6 @@ from gaixie.service.settings import ServiceSettings
 from gaixie.service.uploads import XLSX
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 
-ROOT = Path(__file__).parents[2]
 PAIRS = [
     {name: json.loads(line)[name] for name in ("source", "paraphrase")}
     for line in (ROOT / "examples/pairs.jsonl").read_text("utf-8").splitlines()
@@ -25,10 +23,9 @@ LONG = "市图书馆将于下周二举办古籍修复体验活动，名额三十
 
 
 @pytest.fixture(scope="module")
-def service():
+def app():
     settings = ServiceSettings(max_rows=300)
-    with serving(make_app([ScoringPart("core", settings)], settings)) as service:
-        yield service
+    return make_app([ScoringPart("core", settings)], settings)
 
 
 @pytest.fixture(scope="module")

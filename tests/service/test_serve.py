@@ -7,15 +7,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from servers import free_port, wait_for
 from services import answers
+from shared import ROOT
 
 from gaixie.service import serve
 
-ROOT = Path(__file__).parents[2]
 PAIRS = [{"source": "今天天气很好，我们一起去公园吧。", "paraphrase": "天气这么好，去公园吧。"}] * 9
 
 

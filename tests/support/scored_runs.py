@@ -18,9 +18,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
-from shared import once
+from shared import ROOT, once
 
-ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
 RATED = ("rated_structure", "rated_synonym", "rated_consistency", "rated_consistency", "rated")
 PARTS = {"origin": pa.string(), "stage": pa.int32(), "reason": pa.string()}

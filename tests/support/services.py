@@ -4,7 +4,6 @@ application with all parts."""
 import http.client
 import json
 import shutil
-import socket
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ import uvicorn
 from fastapi import APIRouter, FastAPI, Request
 from manifests import write_scored
 from pydantic import Field
+from shared import ROOT
 
 from gaixie.service.batching import Batcher
 from gaixie.service.browsing import BrowsingPart, Pairs
@@ -29,7 +29,6 @@ from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.storage.manifest import read_run
 from gaixie.udfs.storage.settings import Strict
 
-ROOT = Path(__file__).parents[2]
 PATIENCE = 60
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
@@ -100,6 +99,14 @@ class Service:
 
     def ask(self, path: str, body: Any = None, method: str | None = None, **headers: str) -> Answer:
         """Sends a GET, or a POST if there is a body; bytes go unchanged, all else as JSON."""
+        with self.asking(path, body, method, **headers) as connection:
+            return Answer(connection.getresponse())
+
+    @contextmanager
+    def asking(
+        self, path: str, body: Any, method: str | None = None, **headers: str
+    ) -> Iterator[http.client.HTTPConnection]:
+        """Yields a connection on which the request was sent; at the end, the client goes."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
@@ -107,12 +114,9 @@ class Service:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             connection.request(method or ("GET" if body is None else "POST"), path, body, sent)
-            return Answer(connection.getresponse())
+            yield connection
         finally:
             connection.close()
-
-    def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
 
 
 @contextmanager

@@ -1,4 +1,5 @@
-"""Folders that all processes of a test run share; the first process to need one makes it."""
+"""The repository's root; and folders that all processes of a test run share, each made by the first
+process to need it."""
 
 import fcntl
 import os
@@ -6,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parents[2]
 
 
 def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:

@@ -1,5 +1,6 @@
 """Makes a causal language model with random weights, as a folder that transformers loads."""
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,11 +9,16 @@ from typing import Any
 import gguf
 import gguf.quants
 import numpy as np
+import pytest
 import torch
 import transformers
+from peft import LoraConfig, PeftModel, get_peft_model
 from tiny_models import SMALL
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen2ForCausalLM
+
+from gaixie.training.modeling import base_files
+from gaixie.udfs.paraphrase.prompt import END
 
 CHARACTERS = (
     "第0123456789号仓库的货物在昨天夜里全部运到了码头请改写下面句子要求完整保留原意。，：\n"
@@ -68,6 +74,27 @@ def tiny_qwen(texts: Sequence[str]) -> tuple[Qwen2ForCausalLM, PreTrainedTokeniz
     )
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token="<|im_end|>")
     return Qwen2ForCausalLM(config), tokenizer
+
+
+def tiny_adapter(
+    folder: Path, texts: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> tuple[PeftModel, PreTrainedTokenizerFast]:
+    """Writes ``adapter``, an adapter with its tokenizer, and its base, tiny.gguf; returns both.
+
+    The product knows the base by the name ``tiny``.
+    """
+    base, tokenizer = tiny_qwen(texts)
+    tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token = None, END, END
+    path = folder / "tiny.gguf"
+    write_gguf(base, tokenizer, path)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    monkeypatch.setitem(base_files.PACKAGES, "tiny", ("none", "1.0", 1, digest))
+    base.name_or_path = "tiny"
+    options = {"target_modules": "all-linear", "task_type": "CAUSAL_LM", "init_lora_weights": False}
+    tuned = get_peft_model(base, LoraConfig(r=4, **options))
+    for one in (tuned, tokenizer):
+        one.save_pretrained(folder / "adapter")
+    return tuned, tokenizer
 
 
 def write_gguf(model: Qwen2ForCausalLM, tokenizer: Any, path: Path) -> dict[str, np.ndarray]:

@@ -3,24 +3,25 @@
 from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers
-from tokenizers.processors import TemplateProcessing
-from transformers import BertConfig, BertModel
-from transformers import PreTrainedTokenizerFast as FastTokenizer
+from transformers import BertConfig, BertModel, BertTokenizerFast
 
-SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
-CHARACTERS = "我你他今天气很好不错知道清楚去了吗的是在北京上海abc,。"
+CHARACTERS = "今天气很好我们去公园散步他昨买了三本书其中一是小说"
+CHARACTERS += "不错咱到走吧的有北京上海,。你知道清楚吗在"
 POSITIONS = 24
 SMALL = {"hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2}
 SMALL |= {"initializer_range": 0.5}  # so that tokens differ
 
 
-def tiny_bert(folder: Path, layers: int = 3) -> str:
-    """Writes an encoder with 16 dimensions, the characters above, and at most 24 tokens."""
-    vocabulary = _save_tokenizer(folder)
-    torch.manual_seed(0)
-    own = {"num_hidden_layers": layers, "max_position_embeddings": POSITIONS, "pad_token_id": 1}
-    BertModel(BertConfig(vocab_size=vocabulary, **SMALL, **own)).save_pretrained(folder)
+def tiny_bert(folder: Path, layers: int = 3, positions: int = POSITIONS) -> str:
+    """Writes an encoder with 16 dimensions whose tokens are the characters above."""
+    letters = [start + letter for start in ("", "##") for letter in "abc"]
+    pieces = ["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]", *CHARACTERS, *letters]
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    tokenizer = BertTokenizerFast(vocab=vocabulary, model_max_length=positions)
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(1)
+    own = {"num_hidden_layers": layers, "max_position_embeddings": positions, "pad_token_id": 1}
+    BertModel(BertConfig(vocab_size=len(pieces), **SMALL, **own)).save_pretrained(folder)
     return str(folder)
 
 
@@ -29,21 +30,3 @@ def bart_sizes(width: int, positions: int, heads: int = 2) -> dict[str, int]:
     one = {"layers": 1, "attention_heads": heads, "ffn_dim": 2 * width}
     sides = {f"{side}_{key}": one[key] for side in ("encoder", "decoder") for key in one}
     return sides | {"d_model": width, "max_position_embeddings": positions}
-
-
-def _save_tokenizer(folder: Path) -> int:
-    pieces = [*SPECIAL, *CHARACTERS]
-    words = models.WordLevel({piece: k for k, piece in enumerate(pieces)}, unk_token="<unk>")
-    tokenizer = Tokenizer(words)
-    cuts = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split("", "isolated")]
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(cuts)
-    ends = [("<s>", 0), ("</s>", 2)]
-    tokenizer.post_processor = TemplateProcessing(single="<s> $A </s>", special_tokens=ends)
-    names = {"bos": 0, "cls": 0, "pad": 1, "eos": 2, "sep": 2, "unk": 3}
-    fast = FastTokenizer(
-        tokenizer_object=tokenizer,
-        model_max_length=POSITIONS,
-        **{f"{name}_token": SPECIAL[number] for name, number in names.items()},
-    )
-    fast.save_pretrained(folder)
-    return len(pieces)

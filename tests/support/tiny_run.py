@@ -7,12 +7,11 @@ from typing import Any
 import pyarrow as pa
 import yaml
 from manifests import write_scored
+from shared import ROOT
 from tiny_models import bart_sizes
 
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.udfs.text.entities import load_settings
-
-ROOT = Path(__file__).parents[2]
 
 TIMES = [("早上", "清晨"), ("下午", "午后"), ("晚上", "夜里"), ("周末", "周六和周日")]
 PEOPLE = [("老师", "教员"), ("孩子", "小朋友"), ("医生", "大夫"), ("爸爸", "父亲")]

@@ -7,12 +7,10 @@ import subprocess
 import sys
 from contextlib import redirect_stdout
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
+from shared import ROOT
 
 
 def output_of(*line: object, **given: Any) -> str:

@@ -23,6 +23,7 @@ import yaml
 from accelerate.state import AcceleratorState, GradientState, PartialState
 from safetensors.torch import load_file
 from servers import PATIENCE, free_port
+from shared import ROOT
 from tiny_causal import tiny_causal
 from tiny_run import MODEL, settings, write_run, write_settings, write_tokenizer
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
@@ -36,7 +37,6 @@ from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.settings import Decoding, Settings, load_settings
 from gaixie.udfs.text.entities import load_settings as load_entities
 
-ROOT = Path(__file__).parents[2]
 TOLERANCE = 1e-4
 READABLE = {
     "curriculum": [[1], [2]],

@@ -1,16 +1,13 @@
 """An adapter and its base must become the folder that gaixie paraphrase reads."""
 
 import copy
-import hashlib
 from pathlib import Path
 
 import pytest
 import torch
-from peft import LoraConfig, get_peft_model
-from tiny_causal import tiny_qwen, write_gguf
+from tiny_causal import tiny_adapter
 
 from gaixie.training import make_writer
-from gaixie.training.modeling import base_files
 from gaixie.training.modeling.trimming import trim
 from gaixie.udfs.paraphrase.prompt import END, prompt
 from gaixie.udfs.paraphrase.writer import ModelWriter
@@ -21,20 +18,12 @@ SENTENCES = ["今天天气很好，我们去公园看花。", "他昨天在图�
 @pytest.fixture
 def adapter(tmp_path: Path, monkeypatch) -> tuple[Path, torch.nn.Module, object]:
     """Returns the folder of an adapter, and the merged model with its tokenizer."""
-    base, tokenizer = tiny_qwen(SENTENCES)
-    tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token = None, END, END
-    path = tmp_path / "tiny.gguf"
-    write_gguf(base, tokenizer, path)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    monkeypatch.setitem(base_files.PACKAGES, "tiny", ("none", "1.0", 1, digest))
-    _, trimmed = trim(copy.deepcopy(base), tokenizer, SENTENCES * 9, 4)
+    tuned, tokenizer = tiny_adapter(tmp_path, SENTENCES, monkeypatch)
+    model = tuned.merge_and_unload().eval()
+    _, trimmed = trim(copy.deepcopy(model), tokenizer, SENTENCES * 9, 4)
     assert len(trimmed) < len(tokenizer)
-    base.name_or_path = "tiny"
-    options = {"target_modules": "all-linear", "task_type": "CAUSAL_LM"}
-    tuned = get_peft_model(base, LoraConfig(r=4, init_lora_weights=False, **options))
-    tuned.save_pretrained(tmp_path / "adapter")
     trimmed.save_pretrained(tmp_path / "adapter")
-    return tmp_path / "adapter", tuned.merge_and_unload().eval(), tokenizer
+    return tmp_path / "adapter", model, tokenizer
 
 
 def test_the_writer_has_the_adapters_changes(adapter, tmp_path, capsys) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from services import BROWSER, FLAGS, PATIENCE, scored_examples, serving, whole_app
+from services import BROWSER, FLAGS, PATIENCE, scored_examples, whole_app
 
 
 @pytest.fixture(scope="module")
@@ -16,10 +16,9 @@ def examples() -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory, examples, known_writer):
-    """Yields a service with all parts."""
-    with serving(whole_app(tmp_path_factory.mktemp("service"), examples, known_writer)) as service:
-        yield service
+def app(tmp_path_factory, examples, known_writer):
+    """Returns an application with all parts."""
+    return whole_app(tmp_path_factory.mktemp("service"), examples, known_writer)
 
 
 @pytest.fixture(scope="module")

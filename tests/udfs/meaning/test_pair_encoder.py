@@ -20,12 +20,12 @@ TEXTS = ["今天天气很好", "天气今天不错", "他昨天买了三本书",
 def trained(tmp_path_factory):
     """Returns a network with random weights, and the folder it was exported to."""
     import torch
-    from tiny_pair_encoder import tiny_pair_bert
+    from tiny_models import tiny_bert
 
     from gaixie.research.pair_encoder.network import PairNetwork, export, save
 
     folder = tmp_path_factory.mktemp("encoder")
-    bert = tiny_pair_bert(folder / "bert")
+    bert = tiny_bert(folder / "bert", 1, positions=512)
     torch.manual_seed(1)
     network = PairNetwork(folder / "bert").eval()
     save(network, folder / "bert", folder / "trained", 0)

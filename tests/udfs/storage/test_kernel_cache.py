@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from shared import ROOT
 from usage import output_of
 
 from gaixie.udfs.storage import cache
 
-ROOT = Path(__file__).parents[3]
 SCORE_ONE = """
 from gaixie.udfs.features import acs
 from gaixie.udfs.text.code_points import from_strings

@@ -34,8 +34,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
 from gaixie.research.fitting.data import CONFIG, Config
 from gaixie.research.pair_encoder.examples import Examples
-from gaixie.research.pair_encoder.sets import Example, load_sets
+from gaixie.research.pair_encoder.sets import GROUPS, HERE, Example, load_sets
 from gaixie.research.ratings.rated import GOOD, HIGHEST, RATINGS
+from gaixie.research.ratings.tables import read_json_lines
 from gaixie.training.modeling.adapting import Adapter
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.paraphrase.judge import DESCRIPTION, JUDGED
@@ -144,8 +145,8 @@ class Drawn:
     """Draws packs from rated drafts, rated pairs, people's ratings, and the encoder's examples."""
 
     def __init__(self, data: Path, drafts: pd.DataFrame):
-        config = load_settings(Config, CONFIG)
-        sets = load_sets(data, [], config.rated)
+        texts = [row["texts"] for row in read_json_lines(data / GROUPS, HERE / GROUPS)]
+        sets = load_sets(data, texts, load_settings(Config, CONFIG).rated)
         learned = sets.rated["part"] == "encoder"
         self.test = sets.rated[sets.rated["part"] == "test"]
         self.groups = {"drafts": groups_of(drafts), "rated": groups_of(sets.rated[learned])}
@@ -156,6 +157,7 @@ class Drawn:
             for source, text, score in people[["source", "paraphrase", "overall"]].to_numpy()
         ]
         self.examples = Examples(sets, Random(0))
+        del self.examples.kinds["versions"]  # some of these texts are for the test
 
     def pack(self, learner: Learner, random: Random) -> list[Group]:
         """Returns groups of at most LONGEST tokens together."""

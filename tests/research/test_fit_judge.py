@@ -1,11 +1,10 @@
 """research/fit_judge.py on a tiny model: it learns, resumes, and becomes what the product reads."""
 
-from random import Random
-
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from shared import ROOT
 from tiny_causal import tiny_adapter
 
 from gaixie.research import fit_judge
@@ -14,6 +13,7 @@ from gaixie.research.pair_encoder.examples import equal, ranked, unequal
 from gaixie.training import make_writer
 from gaixie.udfs.paraphrase.judge import JUDGED, Judge
 
+DATA = ROOT.parent / "shared/data"
 SOURCE, GOOD, BAD = "下雨了，运动会推迟。", "运动会因雨改期。", "运动会照常举行。"
 GROUPS = [
     (SOURCE, [Pair(BAD, {"meaning": 0.1}), Pair(GOOD, {"meaning": 0.9, "fluency": 1.0})]),
@@ -69,13 +69,12 @@ def test_an_example_as_a_group() -> None:
     assert wrong.targets == {"good": 0, "meaning": 0.25, "fluency": 0.97}
 
 
-def test_packs_hold_no_more_than_fits(folders, monkeypatch) -> None:
-    learner = Learner(*folders[:2], layers=1)
-    monkeypatch.setattr(fit_judge, "LONGEST", 120)
-    drawn = fit_judge.Drawn.__new__(fit_judge.Drawn)
-    drawn.groups = dict.fromkeys(fit_judge.SHARES, GROUPS)
-    monkeypatch.setattr(fit_judge, "SHARES", {"drafts": 1.0})
-    drawn.examples = type("Examples", (), {"random": None})()
-    packs = [drawn.pack(learner, Random(k)) for k in range(20)]
-    sizes = [sum(len(learner.ids(fit_judge.prompt(s))) + sum(len(learner.ids(one.text)) + 1 for one in own) for s, own in pack) for pack in packs]  # fmt: skip
-    assert max(sizes) <= 120 < max(sizes) * 2
+@pytest.mark.long
+@pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the rated pairs in {DATA}")
+def test_it_fits_to_the_sets_and_resumes(folders, capsys) -> None:
+    drafts = ROOT / "research/ratings/drafts.jsonl"
+    line = [str(DATA), *map(str, folders[:2]), "--drafts", str(drafts), "--layers", "1"]
+    for steps in ("1", "2"):
+        assert fit_judge.main([*line, "--steps", steps, "--output", str(folders[2] / "out")]) == 0
+        assert "rated pairs, meaning: " in capsys.readouterr().out
+    assert torch.load(folders[2] / "out/state.pt", weights_only=True)["step"] == 2

@@ -4,9 +4,8 @@ import json
 
 import pandas as pd
 import torch
-from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file
-from tiny_causal import tiny_qwen
+from tiny_causal import tiny_adapter
 
 from gaixie.training import learn_preferences
 from gaixie.training.learn_preferences import Learner, Text
@@ -15,11 +14,9 @@ GOOD, BAD = "运动会因雨改期", "运动会照常举行"
 
 
 def test_better_drafts_become_likelier_and_a_stop_changes_nothing(tmp_path, monkeypatch):
-    model, tokenizer = tiny_qwen([GOOD, BAD, "下雨了运动会推迟"])
     base, adapter = tmp_path / "base", tmp_path / "adapter"
-    model.to(torch.bfloat16).save_pretrained(base)
-    get_peft_model(model, LoraConfig(r=4, target_modules="all-linear")).save_pretrained(adapter)
-    tokenizer.save_pretrained(adapter)
+    model, _ = tiny_adapter(tmp_path, [GOOD, BAD, "下雨了运动会推迟"], monkeypatch)
+    model.unload().save_pretrained(base)
     texts = [Text("下雨了运动会推迟", "4", draft) for draft in (GOOD, BAD)]
     found, tokens = Learner(base, adapter).log_probabilities(texts)
     rows = [

@@ -11,6 +11,7 @@ import torch
 from ctranslate2.converters import TransformersConverter
 from safetensors.numpy import save_file
 from tiny_causal import tiny_qwen, write_gguf
+from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerFast, Qwen2ForCausalLM
 
 from gaixie.training.make_writer import AdaptedQwen
@@ -69,12 +70,9 @@ def _learn(
 ) -> None:
     starts = [tokenizer(prompt(source, code))["input_ids"] for source, code, _ in known]
     ends = [[*tokenizer(text)["input_ids"], tokenizer.eos_token_id] for *_, text in known]
-    width = max(len(a) + len(b) for a, b in zip(starts, ends, strict=True))
-    ids = torch.full((len(known), width), tokenizer.eos_token_id)
-    labels = torch.full((len(known), width), -100)
-    for row, (a, b) in enumerate(zip(starts, ends, strict=True)):
-        ids[row, : len(a) + len(b)] = torch.tensor(a + b)
-        labels[row, len(a) : len(a) + len(b)] = torch.tensor(b)
+    both = [*zip(starts, ends, strict=True)]
+    ids = pad_sequence([torch.tensor(a + b) for a, b in both], True, tokenizer.eos_token_id)
+    labels = pad_sequence([torch.tensor([-100] * len(a) + b) for a, b in both], True, -100)
     optimiser = torch.optim.AdamW(model.parameters(), lr=5e-3, weight_decay=0)
     for _ in range(STEPS):
         model(input_ids=ids, labels=labels).loss.backward()

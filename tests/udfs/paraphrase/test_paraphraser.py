@@ -2,7 +2,6 @@
 
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,23 +31,10 @@ KNOWN = [
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    return tiny_writer(tmp_path_factory.mktemp("writer"), KNOWN)
-
-
-@pytest.fixture(scope="module")
-def writer(folder) -> ModelWriter:
-    return ModelWriter.load(folder, "float32")
-
-
-@pytest.fixture(scope="module")
-def quality(folder) -> Quality:
-    return Quality(Judge.load(folder / "judge"))
-
-
-@pytest.fixture(scope="module")
-def paraphraser(writer: ModelWriter, quality: Quality) -> Paraphraser:
-    return Paraphraser(writer, quality, temperature=0.1, accepted=0.0)
+def paraphraser(tmp_path_factory) -> Paraphraser:
+    folder = tiny_writer(tmp_path_factory.mktemp("writer"), KNOWN)
+    quality = Quality(Judge.load(folder / "judge"))
+    return Paraphraser(ModelWriter.load(folder, "float32"), quality, temperature=0.1, accepted=0.0)
 
 
 def texts(found) -> list[list[str]]:
@@ -81,8 +67,8 @@ def test_the_sentences_of_a_text_are_the_text(text: str) -> None:
     assert "".join(SENTENCE.findall(text)) == text
 
 
-def test_what_readers_hardly_accept_is_not_shown(writer, quality) -> None:
-    strict = Paraphraser(writer, quality, temperature=0.1, accepted=1.01)
+def test_what_readers_hardly_accept_is_not_shown(paraphraser: Paraphraser) -> None:
+    strict = Paraphraser(paraphraser.writer, paraphraser.quality, accepted=1.01)
     assert texts(strict([RAIN, READ])) == [[], []]
 
 
@@ -117,7 +103,7 @@ def test_likelihood_and_meaning_raise_acceptance() -> None:
     assert likely.accepted == pytest.approx(1 / (1 + math.exp(-total)))
 
 
-def test_a_draft_without_likelihood(quality: Quality) -> None:
-    [reading] = quality([RAIN], [Draft(GOOD)])
+def test_a_draft_without_likelihood(paraphraser: Paraphraser) -> None:
+    [reading] = paraphraser.quality([RAIN], [Draft(GOOD)])
     assert 0 < reading.accepted < 1
-    assert quality([], []) == []
+    assert paraphraser.quality([], []) == []

@@ -30,7 +30,7 @@ DEGREE = 4
 """The degree of change if none is given."""
 LIGHTER = 2
 """How much lighter the second attempt is."""
-DRAWS, TEMPERATURE = 6, 0.4
+DRAWS, TEMPERATURE = 8, 0.4
 ACCEPTED = 0.5
 """The least probability that a reader accepts a paraphrase."""
 SENTENCE = re.compile(r"[^。！？!?…\n]*[。！？!?…\n]+[”’」』）)\"]*|[^。！？!?…\n]+$")

@@ -40,7 +40,7 @@ class Reading(NamedTuple):
     @property
     def worth(self) -> float:
         """By what the best draft is chosen: a bold one must be as likely to be accepted."""
-        return self.accepted**2 * self.overall
+        return self.accepted * self.overall
 
 
 class Quality:

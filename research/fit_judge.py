@@ -122,10 +122,11 @@ def groups_of(rated: pd.DataFrame) -> list[Group]:
     high = rated[["meaning", "fluency"]].min(axis=1) >= GOOD / HIGHEST
     names = [*RATINGS, "good"]
     rows = rated.assign(good=high.astype(float))
-    return [
-        (source, [Pair(one["paraphrase"], {n: one[n] for n in names}) for one in own])
-        for source, own in ((s, x.to_dict("records")) for s, x in rows.groupby("source"))
-    ]
+    found: dict[str, list[Pair]] = {}
+    for one in rows.to_dict("records"):
+        pair = Pair(one["paraphrase"], {name: one[name] for name in names})
+        found.setdefault(one["source"], []).append(pair)
+    return [*found.items()]
 
 
 def group_of(example: Example) -> Group:
@@ -161,7 +162,8 @@ class Drawn:
 
     def pack(self, learner: Learner, random: Random) -> list[Group]:
         """Returns groups of at most LONGEST tokens together."""
-        self.examples.random, found, room = random, [], LONGEST
+        found: list[Group] = []
+        self.examples.random, room = random, LONGEST
         while True:
             source, own = self._group(random)
             sizes = [len(learner.ids(prompt(source)))]

@@ -32,7 +32,7 @@ class Adapter:
 
         self.folder = adapter
         self.tokenizer = Tokenizer.from_file(str(adapter / COPIED[0]))
-        options = {"num_hidden_layers": layers} if layers else {}
+        options: dict[str, Any] = {"num_hidden_layers": layers} if layers else {}
         options |= {"dtype": "auto", "attn_implementation": "eager"}
         model = AutoModelForCausalLM.from_pretrained(base, **options)
         if model.config.vocab_size != self.tokenizer.get_vocab_size():
@@ -43,7 +43,7 @@ class Adapter:
 
     def trained(self, modules: dict[torch.nn.Module, float]) -> None:
         """Names the modules whose weights are trained, and their share of the learning rate."""
-        groups = [
+        groups: list[dict[str, Any]] = [
             {"params": [own for own in module.parameters() if own.requires_grad], "share": share}
             for module, share in modules.items()
         ]

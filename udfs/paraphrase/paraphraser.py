@@ -34,8 +34,6 @@ DRAWS, TEMPERATURE = 8, 0.4
 ACCEPTED = 0.5
 """The least probability that a reader accepts a paraphrase."""
 SENTENCE = re.compile(r"[^。！？!?…\n]*[。！？!?…\n]+[”’」』）)\"]*|[^。！？!?…\n]+$")
-WRITER = "GAIXIE_WRITER"
-"""Environment variable: the folder of the model that writes."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +75,8 @@ class Paraphrase:
 
 
 def writer_folder() -> Path:
-    """Returns the folder of the model that writes if none is named."""
-    return Path(os.environ.get(WRITER, "~/.cache/gaixie/writer")).expanduser()
+    """Returns the folder of the model that writes, and of the judge, if none is named."""
+    return Path(os.environ.get("GAIXIE_WRITER", "~/.cache/gaixie/writer")).expanduser()
 
 
 class Paraphraser:
@@ -121,8 +119,9 @@ class Paraphraser:
         fit = dict.fromkeys(one.strip() for own in parted for one in own if _is_chinese(one))
         found = self._sentences([*fit], wanted)
         answers = [self._joined(own, found, wanted.n) for own in parted]
-        pairs = [(t, one.text) for t, own in zip(texts, answers, strict=True) for one in own]
-        judged = iter(self.metric.outputs(*zip(*pairs, strict=True)).tolist() if pairs else ())
+        sources = [text for text, own in zip(texts, answers, strict=True) for _ in own]
+        new = [one.text for own in answers for one in own]
+        judged = iter(self.metric.outputs(sources, new).tolist())
         return [
             [replace(one, judgements=dict(zip(OUTPUTS, next(judged), strict=True))) for one in own]
             for own in answers

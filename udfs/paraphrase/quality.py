@@ -56,8 +56,8 @@ class Quality:
         if not drafts:
             return []
         columns = self.columns(sources, drafts)
-        known = not any(math.isnan(draft.likelihood) for draft in drafts)
-        model = self.weights["written" if known else "other"]
+        unknown = any(math.isnan(draft.likelihood) for draft in drafts)
+        model = self.weights["other" if unknown else "written"]
         places = [COLUMNS.index(name) for name in model["columns"]]
         x = (columns[:, places] - model["mean"]) / model["scale"]
         accepted = expit(x @ np.array(model["accepted"]) + model["accepted_bias"])

@@ -33,7 +33,7 @@ from gaixie.udfs.paraphrase.quality import COLUMNS, FILE, LIKELIHOOD, Quality
 from gaixie.udfs.paraphrase.writer import Draft
 
 FOLDS = 8
-REGULARISATION = {"accepted": 0.5, "overall": 30.0}
+REGULARISATION = {"accepted": 0.05, "overall": 30.0}
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 
 

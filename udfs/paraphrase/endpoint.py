@@ -42,10 +42,8 @@ class EndpointWriter:
 
         Raises ValueError, in one line without the key, if the service cannot be reached.
         """
-        if code in TONES:
-            instruction = TONED.format(code)
-        else:
-            instruction = ASKED[max(least for least in ASKED if least <= code)]
+        degree = max(least for least in ASKED if least <= code)
+        instruction = TONED.format(code) if code in TONES else ASKED[degree]
         asked = [(text, self.seed + k) for text in sources for k in range(draws)]
 
         def ask(one: tuple[str, int]) -> str:

@@ -5,12 +5,14 @@
 
 A text is written sentence by sentence. A draft passes if it differs from its sentence, has all its
 entities and the terms to keep, and a reader is likely enough to accept it (quality.py). Of those
-that pass, the one of the greatest worth is best. If fewer pass than are wanted, some
-of a lighter degree follow; if none passes, there is none.
+that pass, the best has the greatest product of that probability and its expected overall
+judgement. If fewer pass than are wanted, some of a lighter degree follow; if none passes, there is
+none.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -130,10 +132,9 @@ class Paraphraser:
     def _sentences(self, sentences: list[str], wanted: Wanted) -> dict[str, list[Paraphrase]]:
         """Returns the paraphrases of each sentence, best first."""
         found: dict[str, list[Paraphrase]] = {text: [] for text in sentences}
-        draws = max(self.draws, 2 * wanted.n)
         for code in wanted.codes:
             short = [text for text in sentences if len(found[text]) < wanted.n]
-            drawn = self.writer.draw(short, code, draws, self.temperature)
+            drawn = self.writer.draw(short, code, max(self.draws, 2 * wanted.n), self.temperature)
             pairs = [
                 (source, draft)
                 for source, own in zip(short, drawn, strict=True)
@@ -141,8 +142,8 @@ class Paraphraser:
                 if self._keeps(source, draft.text, wanted.keep)
             ]
             readings = self.quality([source for source, _ in pairs], [draft for _, draft in pairs])
-            best = sorted(zip(readings, pairs, strict=True), key=lambda two: -two[0].worth)
-            for reading, (source, draft) in best:
+            read = zip(readings, pairs, strict=True)
+            for reading, (source, draft) in sorted(read, key=lambda two: -math.prod(two[0])):
                 known = {one.text for one in found[source]}
                 if reading.accepted >= self.accepted and draft.text not in known:
                     found[source].append(Paraphrase(draft.text, reading.accepted))
@@ -167,11 +168,11 @@ class Paraphraser:
         own = [found.get(one.strip(), []) for one in sentences]
         if len(sentences) == 1:
             return own[0][:n]
-        texts = []
-        for rank in range(min(n, max(map(len, own), default=0))):
-            chosen = [some[min(rank, len(some) - 1)] if some else None for some in own]
-            texts.append(_text_of(sentences, chosen))
-        return texts
+        ranks = range(min(n, max(map(len, own), default=0)))
+        return [
+            _text_of(sentences, [some[min(rank, len(some) - 1)] if some else None for some in own])
+            for rank in ranks
+        ]
 
 
 def _text_of(sentences: Sequence[str], chosen: Sequence[Paraphrase | None]) -> Paraphrase:

@@ -3,16 +3,16 @@
     quality = Quality(Judge.load(folder))
     quality(sources, drafts)        # for each pair a Reading
 
-Two linear models over what the judge and the writer say of the draft: a logistic regression of
-acceptance (meaning and fluency of 4 or more out of 5), and a ridge regression of the raters'
-overall judgement. quality.json has their weights, once for drafts whose likelihood is known and
-once for others; research/fit_quality.py fits them to rated drafts that the judge has not seen.
+Two linear models over what the writer, the judge, and the pair encoder in both directions say of
+the draft: a logistic regression of acceptance (meaning and fluency of 4 or more out of 5), and a
+ridge regression of the raters' overall judgement. quality.json has their weights, once for drafts
+whose likelihood is known and once for others; research/fit_quality.py fits them to rated drafts
+that the judge has not seen.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,13 +20,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
+from gaixie.udfs.meaning.pair_encoder import TASKS, load_pair_encoder
 from gaixie.udfs.paraphrase.judge import JUDGED
 from gaixie.udfs.paraphrase.writer import Draft
+from gaixie.udfs.text.normalise import normalise
 
 FILE = Path(__file__).with_name("quality.json")
 LIKELIHOOD = ("likelihood", "weakest")
-COLUMNS = (*LIKELIHOOD, *JUDGED)
-"""Of the writer, and logits of the judge."""
+READ = ("same", "fluent", "good")
+COLUMNS = (*LIKELIHOOD, *JUDGED, *READ, *(f"{name}_back" for name in READ))
+"""Of the writer; logits of the judge; of the encoder, and with source and draft exchanged."""
 
 
 class Reading(NamedTuple):
@@ -36,11 +39,6 @@ class Reading(NamedTuple):
     """The probability that a reader accepts the draft."""
     overall: float
     """The expected overall judgement, 0 to 1."""
-
-    @property
-    def worth(self) -> float:
-        """By what the best draft is chosen: a bold one must be as likely to be accepted."""
-        return self.accepted * self.overall
 
 
 class Quality:
@@ -56,8 +54,7 @@ class Quality:
         if not drafts:
             return []
         columns = self.columns(sources, drafts)
-        unknown = any(math.isnan(draft.likelihood) for draft in drafts)
-        model = self.weights["other" if unknown else "written"]
+        model = self.weights["other" if np.isnan(columns).any() else "written"]
         places = [COLUMNS.index(name) for name in model["columns"]]
         x = (columns[:, places] - model["mean"]) / model["scale"]
         accepted = expit(x @ np.array(model["accepted"]) + model["accepted_bias"])
@@ -67,4 +64,7 @@ class Quality:
     def columns(self, sources: Sequence[str], drafts: Sequence[Draft]) -> np.ndarray:
         """Returns COLUMNS of each pair: float64, shape (pairs, columns)."""
         judged = logit(self.judge(sources, [draft.text for draft in drafts]))
-        return np.column_stack([[draft[1:] for draft in drafts], judged])
+        a, b = [*map(normalise, sources)], [normalise(draft.text) for draft in drafts]
+        places = [TASKS.index(name) for name in READ]
+        read = [load_pair_encoder().predict(*two)[:, places] for two in ((a, b), (b, a))]
+        return np.column_stack([[draft[1:] for draft in drafts], judged, *read])

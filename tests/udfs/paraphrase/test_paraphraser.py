@@ -95,7 +95,7 @@ def test_likelihood_and_meaning_raise_acceptance() -> None:
     likely, unlikely, other = quality([RAIN] * 3, drafts)
     assert likely.accepted > max(unlikely.accepted, other.accepted)
     model = json.loads(FILE.read_text("utf-8"))["written"]
-    row = dict(zip(COLUMNS, quality.columns([RAIN], drafts[:1])[0], strict=True))
+    row = dict(zip(COLUMNS, quality.columns([RAIN] * 3, drafts)[0], strict=True))
     assert row["meaning"] == pytest.approx(math.log(9))
     columns = zip(model["columns"], model["mean"], model["scale"], strict=True)
     x = [(row[name] - mean) / scale for name, mean, scale in columns]

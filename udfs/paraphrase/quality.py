@@ -28,7 +28,7 @@ from gaixie.udfs.text.normalise import normalise
 FILE = Path(__file__).with_name("quality.json")
 LIKELIHOOD = ("likelihood", "weakest")
 READ = ("same", "fluent", "good")
-COLUMNS = (*LIKELIHOOD, *JUDGED, *READ, *(f"{name}_back" for name in READ))
+COLUMNS = (*LIKELIHOOD, *JUDGED, *(f"{way}_{name}" for way in ("encoder", "back") for name in READ))
 """Of the writer; logits of the judge; of the encoder, and with source and draft exchanged."""
 
 

@@ -117,6 +117,11 @@ def held_out(source: str) -> bool:
     return zlib.crc32(source.encode()) % HELD_OUT == 0
 
 
+def in_one_line(text: str) -> str:
+    """Returns a text as the product gives it to the judge."""
+    return " ".join(text.split())
+
+
 def groups_of(rated: pd.DataFrame) -> list[Group]:
     """Returns the rated paraphrases of each source; ratings in [0, 1]."""
     high = rated[["meaning", "fluency"]].min(axis=1) >= GOOD / HIGHEST
@@ -200,10 +205,10 @@ class Learner(Adapter):
         spans, paraphrase = [], 0
         [end] = self.ids(END)
         for number, (source, own) in enumerate(groups):
-            start = self.ids(prompt(source))
+            start = self.ids(in_one_line(prompt(source)))
             rows += [(token, k, number, -1) for k, token in enumerate(start)]
             for one in own:
-                tokens = [*self.ids(" ".join(one.text.split())), end]
+                tokens = [*self.ids(in_one_line(one.text)), end]
                 spans.append((len(rows), len(rows) + len(tokens)))
                 rows += [(t, k, number, paraphrase) for k, t in enumerate(tokens, len(start))]
                 paraphrase += 1

@@ -3,10 +3,11 @@
     judge = Judge.load("~/.cache/gaixie/writer/judge")
     judge(["…"], ["…"])         # for each pair what JUDGED names, 0 to 1
 
-The model, the same as the writer's, reads the prompt of a source and the paraphrase behind it. Its
-head gives two numbers for each judgement and token: of the last token, and of all tokens of the
-paraphrase, whose mean is taken. Their sum is the logit of the judgement. training/make_writer.py
-puts the folder together that CTranslate2 reads; research/fit_judge.py taught it with rated pairs.
+The model, the same as the writer's, reads the prompt of a source, in one line, and the paraphrase
+behind it. Its head gives two numbers for each judgement and token: of the last token, and of all
+tokens of the paraphrase, whose mean is taken. Their sum is the logit of the judgement.
+training/make_writer.py puts the folder together that CTranslate2 reads; research/fit_judge.py
+taught it with rated pairs.
 """
 
 from __future__ import annotations

@@ -95,8 +95,8 @@ def fit(args: argparse.Namespace) -> None:
     step, saved = learner.resume(args.output), time.monotonic()
     while step < args.steps:
         step += 1
-        random = Random(step)
-        loss = sum(learner.backward(drawn.pack(learner, random)) for _ in range(PACKS)) / PACKS
+        drawn.random.seed(step)
+        loss = sum(learner.backward(drawn.pack(learner)) for _ in range(PACKS)) / PACKS
         learner.update(RATE * min(1, step / WARM_UP) * max(0.1, 1 - step / args.steps))
         if step % 10 == 0:
             say(f"step {step:,} of {args.steps:,}: loss {loss:.3f}")
@@ -162,16 +162,17 @@ class Drawn:
             (source, [Pair(text, {"human": score / HIGHEST})])
             for source, text, score in people[["source", "paraphrase", "overall"]].to_numpy()
         ]
-        self.examples = Examples(sets, Random(0))
+        self.random = Random(0)
+        self.examples = Examples(sets, self.random)
         del self.examples.kinds["versions"]  # some of these texts are for the test
 
-    def pack(self, learner: Learner, random: Random) -> list[Group]:
-        """Returns groups of at most LONGEST tokens together."""
+    def pack(self, learner: Learner) -> list[Group]:
+        """Returns groups of at most LONGEST tokens together, drawn by the state of ``random``."""
         found: list[Group] = []
-        self.examples.random, room = random, LONGEST
+        room = LONGEST
         while True:
-            source, own = self._group(random)
-            sizes = [len(learner.ids(prompt(source)))]
+            source, own = self._group()
+            sizes = [len(learner.ids(in_one_line(prompt(source))))]
             sizes += [len(learner.ids(one.text)) + 1 for one in own]
             if sum(sizes) > room:
                 if found:
@@ -180,12 +181,12 @@ class Drawn:
             found.append((source, own))
             room -= sum(sizes)
 
-    def _group(self, random: Random) -> Group:
-        (kind,) = random.choices([*SHARES], [*SHARES.values()])
+    def _group(self) -> Group:
+        (kind,) = self.random.choices([*SHARES], [*SHARES.values()])
         if kind == "others":
             return group_of(self.examples.draw()[1])
-        source, own = random.choice(self.groups[kind])
-        return source, random.sample(own, min(len(own), MOST[kind]))
+        source, own = self.random.choice(self.groups[kind])
+        return source, self.random.sample(own, min(len(own), MOST[kind]))
 
 
 class Learner(Adapter):

@@ -54,8 +54,7 @@ def tiny_judge(folder: Path) -> None:
     write_gguf(model, tokenizer, folder / "base.gguf")
     adapter, made = folder / "adapter", folder / "writer/judge"
     tokenizer.save_pretrained(adapter)
-    settings = {"r": 1, "lora_alpha": 1, "layers": 1}
-    (adapter / "adapter_config.json").write_text(json.dumps(settings), "utf-8")
+    (adapter / "adapter_config.json").write_text('{"r": 1, "lora_alpha": 1, "layers": 1}')
     head = np.zeros((2 * len(JUDGED), model.config.hidden_size), np.float32)
     save_file({"head": head}, adapter / "adapter_model.safetensors")
     AdaptedQwen(folder / "base.gguf", adapter).convert(str(made), quantization="int8")

@@ -55,9 +55,7 @@ def test_a_file_keeps_its_rows(known_writer, tmp_path: Path, capsys) -> None:
         ([TEXT, "--endpoint", "http://127.0.0.1:9/v1", "--model", "m"], "127.0.0.1:9"),
     ],
 )
-def test_a_mistake_has_one_line(
-    line: list[str], named: str, capsys, tmp_path, monkeypatch, known_writer
-) -> None:
+def test_a_mistake_has_one_line(line, named, capsys, tmp_path, monkeypatch, known_writer) -> None:
     if "--endpoint" not in line:  # else the service is missing, and not what reads its drafts
         monkeypatch.setenv("GAIXIE_WRITER", str(tmp_path))
     monkeypatch.setattr("gaixie.udfs.paraphrase.endpoint.TRIES", 0)

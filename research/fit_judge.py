@@ -39,12 +39,12 @@ from gaixie.research.ratings.rated import GOOD, HIGHEST, RATINGS
 from gaixie.research.ratings.tables import read_json_lines
 from gaixie.training.modeling.adapting import Adapter
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
-from gaixie.udfs.paraphrase.judge import DESCRIPTION, JUDGED
+from gaixie.udfs.paraphrase.judge import DESCRIPTION, JUDGED, in_one_line
 from gaixie.udfs.paraphrase.prompt import END, prompt
 from gaixie.udfs.storage.settings import load_settings
 
 LAYERS = 20
-"""Blocks of the base: of its 28, those whose states say most of a draft."""
+"""How many of the base's 28 blocks are kept: the states of the 20th say most about a draft."""
 RATE, HEAD_RATE, WARM_UP, PACKS, LONGEST = 1.5e-4, 10.0, 15, 4, 480
 """Learning rate, and that of the head against it; its first steps; packs of a step; tokens of one.
 """
@@ -58,7 +58,7 @@ MOST = {"drafts": 8, "rated": 5, "people": 2}
 SAME, FLUENT = {1: 0.97, 0: 0.25}, {1: 0.97, 0: 0.2}
 """Meaning and fluency where it is only known whether they are right."""
 HELD_OUT, SAVE_SECONDS = 8, 600
-"""One source of drafts in so many is kept for the test."""
+"""One source of drafts in so many is kept for the test; seconds between two savings."""
 
 
 class Pair(NamedTuple):
@@ -90,20 +90,20 @@ def fit(args: argparse.Namespace) -> None:
     drafts = pd.concat([pd.read_json(path, lines=True) for path in args.drafts])
     drafts[[*RATINGS]] /= HIGHEST
     test = drafts["source"].map(held_out)
-    drawn = Drawn(args.data, drafts[~test])
+    sampler = Sampler(args.data, drafts[~test])
     learner = Learner(args.base, args.adapter, args.layers)
     step, saved = learner.resume(args.output), time.monotonic()
     while step < args.steps:
         step += 1
-        drawn.random.seed(step)
-        loss = sum(learner.backward(drawn.pack(learner)) for _ in range(PACKS)) / PACKS
+        sampler.random.seed(step)
+        loss = sum(learner.backward(sampler.pack(learner)) for _ in range(PACKS)) / PACKS
         learner.update(RATE * min(1, step / WARM_UP) * max(0.1, 1 - step / args.steps))
         if step % 10 == 0:
             say(f"step {step:,} of {args.steps:,}: loss {loss:.3f}")
         if step == args.steps or time.monotonic() - saved > SAVE_SECONDS:
             learner.save(args.output, step)
             saved = time.monotonic()
-    for name, rows in (("drafts", drafts[test]), ("rated pairs", drawn.test)):
+    for name, rows in (("drafts", drafts[test]), ("rated pairs", sampler.test)):
         judged = learner.judge(groups_of(rows))
         for judgement in RATINGS:
             known = [one.targets[judgement] for _, own in groups_of(rows) for one in own]
@@ -115,11 +115,6 @@ def fit(args: argparse.Namespace) -> None:
 def held_out(source: str) -> bool:
     """Tells whether a source's drafts are kept for the test."""
     return zlib.crc32(source.encode()) % HELD_OUT == 0
-
-
-def in_one_line(text: str) -> str:
-    """Returns a text as the product gives it to the judge."""
-    return " ".join(text.split())
 
 
 def groups_of(rated: pd.DataFrame) -> list[Group]:
@@ -147,7 +142,7 @@ def group_of(example: Example) -> Group:
     return example.source, found
 
 
-class Drawn:
+class Sampler:
     """Draws packs from rated drafts, rated pairs, people's ratings, and the encoder's examples."""
 
     def __init__(self, data: Path, drafts: pd.DataFrame):

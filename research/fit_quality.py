@@ -97,7 +97,7 @@ def _evaluate(x: np.ndarray, good: np.ndarray, ratings: np.ndarray, sources: pd.
         print(f"  accepted follows {name} to {spearmanr(accepted, ratings[:, k])[0]:.3f}")
     print(f"  overall follows the ratings to {spearmanr(overall, ratings[:, -1])[0]:.3f}")
     table = pd.DataFrame(
-        {"source": sources, "accepted": accepted, "worth": accepted**2 * overall, "good": good}
+        {"source": sources, "accepted": accepted, "worth": accepted * overall, "good": good}
     )
     table[[*RATINGS]] = ratings
     for least in THRESHOLDS:

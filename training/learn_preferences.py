@@ -35,7 +35,7 @@ import pandas as pd
 import torch
 from torch.nn.functional import cross_entropy, logsigmoid
 
-from gaixie.training.modeling.adapting import Adapter, turn
+from gaixie.training.modeling.adapting import Adapter
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.paraphrase.prompt import END, degree, prompt
 
@@ -80,7 +80,7 @@ def learn(args: argparse.Namespace) -> None:
     saved = time.monotonic()
     for step in range(learner.resume(args.output) + 1, args.steps + 1):
         losses = [
-            learner.backward(turn(preferred, part, MICRO), turn(pairs, part, MICRO))
+            learner.backward(_turn(preferred, part), _turn(pairs, part))
             for part in range(step * PARTS - PARTS, step * PARTS)
         ]
         learner.update(RATE * min(1, step / WARM_UP))
@@ -116,6 +116,11 @@ def written(pairs: pd.DataFrame) -> list[Text]:
     rows = pairs[["source", "paraphrase", "code"]].sample(frac=1, random_state=0).to_numpy()
     asked = [Text(a, code or str(degree(a, b)), b) for a, b, code in rows]
     return [text for text in asked if text.code != "1"]
+
+
+def _turn(rows: Sequence[Any], number: int) -> list[Any]:
+    """Returns the rows of a part of a step; after the last row comes the first."""
+    return [rows[(number * MICRO + k) % len(rows)] for k in range(MICRO)]
 
 
 class Learner(Adapter):

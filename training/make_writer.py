@@ -63,7 +63,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def make(options: Writing) -> None:
-    """Runs the command: merges, converts, publishes each folder at once."""
+    """Runs the command: merges, converts, publishes the folder at once."""
     import gguf  # noqa: F401  (before the download)
     import safetensors  # noqa: F401
 

@@ -39,7 +39,7 @@ from gaixie.udfs.paraphrase.endpoint import EndpointWriter
 from gaixie.udfs.paraphrase.paraphraser import DEGREE, Paraphraser, Wanted
 from gaixie.udfs.paraphrase.prompt import TONES
 from gaixie.udfs.paraphrase.writer import MODEL
-from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.storage import text_columns
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.settings import add_options, options_of
@@ -74,8 +74,7 @@ def paraphrase(args: argparse.Namespace) -> int:
         return _paraphrase_file(first, args)
     if args.output != STANDARD:
         raise ValueError("--output: only valid for a file of sentences")
-    write, _ = _load(args)
-    answers = write(args.sentences)
+    answers = _load(args, judged=False)[0](args.sentences)
     for text, own in zip(args.sentences, answers, strict=True):
         for one in own:
             print(one["paraphrase"])
@@ -84,8 +83,8 @@ def paraphrase(args: argparse.Namespace) -> int:
     return sum(map(bool, answers))
 
 
-def _load(args: argparse.Namespace) -> tuple[Write, pa.Schema]:
-    """Returns what writes, and the columns of its table."""
+def _load(args: argparse.Namespace, judged: bool = True) -> tuple[Write, pa.Schema]:
+    """Returns what writes, and the columns of its table. judged: whether the metric judges too."""
     degree = DEGREE if args.degree is None else args.degree
     wanted = Wanted(degree, args.n, tuple(args.keep), args.tone)
     if args.model and not args.endpoint and not Path(args.model, MODEL).is_file():
@@ -100,15 +99,23 @@ def _load(args: argparse.Namespace) -> tuple[Write, pa.Schema]:
     if args.draws:
         paraphraser.draws = options_of(Decoding, args).draws
 
-    def write(texts: Sequence[str]) -> list[list[dict[str, Any]]]:
-        return [
-            [{"paraphrase": p.text, "accepted": p.accepted} | p.judgements for p in own]
-            for own in paraphraser([*texts], wanted)
-        ]
+    metric = SPScore.load("full") if judged else None
 
-    judged = dict.fromkeys(("accepted", *OUTPUTS), pa.float32())
-    signed = {"spscore_signature": paraphraser.metric.signature()}
-    return write, pa.schema(COLUMNS | judged, signed)
+    def write(texts: Sequence[str]) -> list[list[dict[str, Any]]]:
+        found = [
+            [{"paraphrase": one.text, "accepted": one.accepted} for one in own]
+            for own in paraphraser(texts, wanted)
+        ]
+        if metric:
+            sources = [text for text, own in zip(texts, found, strict=True) for _ in own]
+            rows = [one for own in found for one in own]
+            outputs = metric.outputs(sources, [str(one["paraphrase"]) for one in rows])
+            for one, row in zip(rows, outputs.tolist(), strict=True):
+                one |= dict(zip(OUTPUTS, row, strict=True))
+        return found
+
+    columns = COLUMNS | dict.fromkeys(("accepted", *OUTPUTS), pa.float32())
+    return write, pa.schema(columns, metric and {"spscore_signature": metric.signature()})
 
 
 def _load_model(args: argparse.Namespace) -> tuple[Write, pa.Schema]:

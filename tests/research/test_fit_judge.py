@@ -56,7 +56,7 @@ def test_the_product_judges_as_the_training_does(folders, capsys) -> None:
     assert make_writer.main([*line, "--parts", str(folders[2])]) == 0
     pairs = [(source, one.text) for source, own in GROUPS for one in own]
     found = Judge.load(output, "float32")(*zip(*pairs, strict=True))
-    assert found == pytest.approx(learner.logits(GROUPS).sigmoid().detach().numpy(), abs=0.03)
+    assert found == pytest.approx(learner.logits(GROUPS).detach().numpy(), abs=0.05)
 
 
 def test_an_example_as_a_group() -> None:
@@ -73,10 +73,13 @@ def test_it_fits_to_the_sets_and_draws_the_same_again(folders, capsys) -> None:
     line = [str(DATA), *map(str, folders[:2]), "--drafts", str(path), "--layers", "1"]
     assert fit_judge.main([*line, "--steps", "2", "--output", str(output)]) == 0
     assert "rated pairs, meaning: " in capsys.readouterr().out
-    drawn, learner = fit_judge.Drawn(DATA, pd.read_json(path, lines=True)), Learner(*folders[:2], 1)
+    sampler, learner = (
+        fit_judge.Sampler(DATA, pd.read_json(path, lines=True)),
+        Learner(*folders[:2], 1),
+    )
 
     def packs(seed: int):
-        drawn.random.seed(seed)
-        return [drawn.pack(learner) for _ in range(30)]
+        sampler.random.seed(seed)
+        return [sampler.pack(learner) for _ in range(30)]
 
     assert packs(1) == packs(1) != packs(2)

@@ -39,6 +39,8 @@ def test_a_file_keeps_its_rows(known_writer, tmp_path: Path, capsys) -> None:
     written, *others = table["paraphrase"].to_pylist()
     assert written in WRITTEN
     assert others == [None, None]
+    [judged] = SPScore.load("full").outputs([TEXT], [written])
+    assert [table[name][0].as_py() for name in OUTPUTS] == pytest.approx(judged.tolist())
     assert table.schema.metadata[b"spscore_signature"].startswith(b"SPScore-zh|")
     assert "3 sentences: 1 paraphrased, 2 with no paraphrase" in capsys.readouterr().err
 

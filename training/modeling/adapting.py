@@ -6,7 +6,6 @@ The state is saved beside the adapter, and a training that was stopped goes on f
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +87,3 @@ class Adapter:
     def ids(self, text: str) -> list[int]:
         """Returns the numbers of a text's tokens."""
         return list(self.tokenizer.encode(text, add_special_tokens=False).ids)
-
-
-def turn(rows: Sequence[Any], number: int, size: int) -> list[Any]:
-    """Returns the size rows of a part of a step; after the last row comes the first."""
-    return [rows[(number * size + k) % len(rows)] for k in range(size)]

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 from pydantic.dataclasses import dataclass
+from scipy.special import expit
 
 from gaixie.udfs.metrics.metric import Metric
 from gaixie.udfs.paraphrase.judge import JUDGE, JUDGED, Judge
@@ -31,7 +32,7 @@ class LargeJudge(Metric):
         self.describe(name=name, title=name.replace("-", " ").capitalize(), summary=about)
 
     def scores_of(self, texts: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
-        return _load(self.folder)(texts, paraphrases)[:, JUDGED.index(self.output)]
+        return expit(_load(self.folder)(texts, paraphrases)[:, JUDGED.index(self.output)])
 
     def settings(self) -> Sequence[tuple[str, object]]:
         return [("model", _load(self.folder).digest)]

@@ -1,7 +1,7 @@
 """Judges paraphrases with the lower blocks of a large language model.
 
     judge = Judge.load("~/.cache/gaixie/writer/judge")
-    judge(["…"], ["…"])         # for each pair what JUDGED names, 0 to 1
+    judge(["…"], ["…"])         # for each pair the logits of what JUDGED names
 
 The model, the same as the writer's, reads the prompt of a source, in one line, and the paraphrase
 behind it. Its head gives two numbers for each judgement and token: of the last token, and of all
@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from gaixie.udfs.meaning.pair_encoder import batches
 from gaixie.udfs.paraphrase.prompt import END, prompt
@@ -52,7 +51,7 @@ class Judge:
         return cls(model, tokenizer, (folder / DESCRIPTION).read_text("utf-8"))
 
     def __call__(self, sources: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
-        """Returns the judgements of each pair: float64, shape (pairs, len(JUDGED))."""
+        """Returns the logit of each judgement of each pair: float64, shape (pairs, len(JUDGED))."""
         found = np.empty((len(sources), len(JUDGED)))
         starts = [self._tokens(prompt(text)) for text in sources]
         ends = [[*self._tokens(text), END] for text in paraphrases]
@@ -62,7 +61,12 @@ class Judge:
             for k, own in zip(batch, outputs, strict=True):
                 last, mean = np.split(own[len(starts[k]) : len(lines[k])], 2, axis=1)
                 found[k] = last[-1] + mean.mean(axis=0)
-        return expit(found + self.bias)
+        return found + self.bias
 
     def _tokens(self, text: str) -> list[str]:
-        return self.tokenizer.encode(" ".join(text.split()), add_special_tokens=False).tokens
+        return self.tokenizer.encode(in_one_line(text), add_special_tokens=False).tokens
+
+
+def in_one_line(text: str) -> str:
+    """Returns a prompt or a paraphrase as the judge reads it."""
+    return " ".join(text.split())

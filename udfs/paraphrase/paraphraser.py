@@ -16,14 +16,13 @@ import math
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from gaixie.udfs.paraphrase.judge import JUDGE, Judge
 from gaixie.udfs.paraphrase.prompt import DEGREES, TONES
 from gaixie.udfs.paraphrase.quality import Quality
 from gaixie.udfs.paraphrase.writer import ModelWriter, Writer
-from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.text.entities import EntityFinder, load_settings
 from gaixie.udfs.text.entities_kept import ENTITIES, entities_kept
 from gaixie.udfs.text.normalise import is_han, normalise
@@ -72,8 +71,6 @@ class Paraphrase:
     text: str
     accepted: float
     """The probability that a reader accepts it."""
-    judgements: dict[str, float] = field(default_factory=dict, repr=False)
-    """Of SPScore-zh, tier full, by name."""
 
 
 def writer_folder() -> Path:
@@ -94,7 +91,6 @@ class Paraphraser:
     ):
         self.writer, self.quality = writer, quality
         self.draws, self.temperature, self.accepted = draws, temperature, accepted
-        self.metric = SPScore.load("full")
         self._finder = EntityFinder(load_settings(ENTITIES))
 
     @classmethod
@@ -120,14 +116,7 @@ class Paraphraser:
         parted = [SENTENCE.findall(text.strip()) for text in texts]
         fit = dict.fromkeys(one.strip() for own in parted for one in own if _is_chinese(one))
         found = self._sentences([*fit], wanted)
-        answers = [self._joined(own, found, wanted.n) for own in parted]
-        sources = [text for text, own in zip(texts, answers, strict=True) for _ in own]
-        new = [one.text for own in answers for one in own]
-        judged = iter(self.metric.outputs(sources, new).tolist())
-        return [
-            [replace(one, judgements=dict(zip(OUTPUTS, next(judged), strict=True))) for one in own]
-            for own in answers
-        ]
+        return [self._joined(own, found, wanted.n) for own in parted]
 
     def _sentences(self, sentences: list[str], wanted: Wanted) -> dict[str, list[Paraphrase]]:
         """Returns the paraphrases of each sentence, best first."""

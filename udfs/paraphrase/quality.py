@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import expit
 
 from gaixie.udfs.meaning.pair_encoder import TASKS, load_pair_encoder
 from gaixie.udfs.paraphrase.judge import JUDGED
@@ -63,7 +63,7 @@ class Quality:
 
     def columns(self, sources: Sequence[str], drafts: Sequence[Draft]) -> np.ndarray:
         """Returns COLUMNS of each pair: float64, shape (pairs, columns)."""
-        judged = logit(self.judge(sources, [draft.text for draft in drafts]))
+        judged = self.judge(sources, [draft.text for draft in drafts])
         a, b = [*map(normalise, sources)], [normalise(draft.text) for draft in drafts]
         places = [TASKS.index(name) for name in READ]
         read = [load_pair_encoder().predict(*two)[:, places] for two in ((a, b), (b, a))]

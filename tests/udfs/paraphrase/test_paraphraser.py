@@ -11,7 +11,6 @@ from gaixie.udfs.paraphrase.judge import Judge
 from gaixie.udfs.paraphrase.paraphraser import SENTENCE, Paraphraser, Wanted
 from gaixie.udfs.paraphrase.quality import COLUMNS, FILE, Quality
 from gaixie.udfs.paraphrase.writer import Draft, ModelWriter
-from gaixie.udfs.spscore import OUTPUTS, SPScore
 
 RAIN, READ, DATE = (
     "会议原定周四举行，因为暴雨推迟到了下周。",
@@ -44,7 +43,6 @@ def texts(found) -> list[list[str]]:
 def test_a_degree_then_a_lighter_one_then_nothing(paraphraser: Paraphraser) -> None:
     found = paraphraser([RAIN, READ, DATE, "Hello.", ""])
     assert texts(found) == [[GOOD], [LIGHT], [], [], []]
-    assert set(found[0][0].judgements) == {*OUTPUTS}
 
 
 def test_a_tone_and_terms_to_keep(paraphraser: Paraphraser) -> None:
@@ -58,8 +56,6 @@ def test_a_text_is_written_sentence_by_sentence(paraphraser: Paraphraser) -> Non
     assert whole.text == f"{GOOD}\n  {DATE}{LIGHT}"
     alone = [own[0] for own in paraphraser([RAIN, READ])]
     assert whole.accepted == pytest.approx(min(one.accepted for one in alone))
-    [judged] = SPScore.load("full").outputs([f"{RAIN}\n  {DATE}{READ}"], [whole.text])
-    assert [*whole.judgements.values()] == pytest.approx(judged.tolist())
 
 
 @pytest.mark.parametrize("text", ["他说：“走吧！”然后走了。", "一。\n\n二？！三……四", "没有句号"])
@@ -85,10 +81,7 @@ def test_likelihood_and_meaning_raise_acceptance() -> None:
     """By hand: the logistic function of the weighted columns."""
 
     def judge(sources, paraphrases):
-        high = [
-            [0.4, 0.4, 0.9 if text == GOOD else 0.1, 0.9, 0.5, 0.5, 0.5] for text in paraphrases
-        ]
-        return np.array(high)
+        return np.array([[0, 0, 2 if text == GOOD else -2, 2, 0, 0, 0] for text in paraphrases])
 
     quality = Quality(judge)
     drafts = [Draft(GOOD, -0.4, -2.0), Draft(GOOD, -2.5, -9.0), Draft("会议取消了。", -0.4, -2.0)]
@@ -96,7 +89,7 @@ def test_likelihood_and_meaning_raise_acceptance() -> None:
     assert likely.accepted > max(unlikely.accepted, other.accepted)
     model = json.loads(FILE.read_text("utf-8"))["written"]
     row = dict(zip(COLUMNS, quality.columns([RAIN] * 3, drafts)[0], strict=True))
-    assert row["meaning"] == pytest.approx(math.log(9))
+    assert row["meaning"] == 2
     columns = zip(model["columns"], model["mean"], model["scale"], strict=True)
     x = [(row[name] - mean) / scale for name, mean, scale in columns]
     total = sum(a * b for a, b in zip(x, model["accepted"], strict=True)) + model["accepted_bias"]

@@ -6,12 +6,12 @@ bits.
   gaixie paraphrase --model writers/own "…"
 
 Downloads the base (1.1 GB) unless --parts has it, and needs 8 GB of memory, four minutes and 2.4 GB
-of disk; PyTorch is not needed. The judge goes into the folder judge of the writer's. --adapter is a
-folder of PEFT for a base of kind Qwen2 that modeling/base_files.py knows; its tokenizer's tokens
-are kept; its drafts are read by the judge that ships. An adapter of research/fit_judge.py makes a
-judge. (A model of training/curriculum.py is whole: ct2-transformers-converter --model …
---quantization int8 --copy_files tokenizer.json.) Exit codes: 0 done, 2 something to fix (one line
-says what).
+of disk; PyTorch is not needed. The judge goes into the folder ``judge`` inside the writer's.
+--adapter is a folder of PEFT for a base of kind Qwen2 that modeling/base_files.py knows; its
+tokenizer's tokens are kept, and the judge that ships reads its drafts. From an adapter of
+research/fit_judge.py it makes a judge. (A model of training/curriculum.py is whole:
+ct2-transformers-converter --model … --quantization int8 --copy_files tokenizer.json.) Exit codes: 0
+done, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def scripted():
 
         def __call__(self, texts, wanted):
             written = [WRITTEN.get(text, [])[: wanted.n] for text in texts]
-            return [[Paraphrase(one, 1.0, {}) for one in own] for own in written]
+            return [[Paraphrase(one, 1.0) for one in own] for own in written]
 
     with client_of(Scripted) as made:
         yield made

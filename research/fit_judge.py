@@ -37,7 +37,7 @@ from gaixie.research.pair_encoder.examples import Examples
 from gaixie.research.pair_encoder.sets import GROUPS, HERE, Example, load_sets
 from gaixie.research.ratings.rated import GOOD, HIGHEST, RATINGS
 from gaixie.research.ratings.tables import read_json_lines
-from gaixie.training.modeling.adapting import Adapter
+from gaixie.training.modeling.adapting import Adapter, Pack
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.paraphrase.judge import DESCRIPTION, JUDGED, in_one_line
 from gaixie.udfs.paraphrase.prompt import END, prompt
@@ -197,23 +197,18 @@ class Learner(Adapter):
 
     def logits(self, groups: Sequence[Group]) -> torch.Tensor:
         """Returns the logits of each paraphrase: shape (paraphrases, len(JUDGED))."""
-        rows: list[tuple[int, int, int, int]] = []  # token, position, group, paraphrase (-1: none)
-        spans, paraphrase = [], 0
         [end] = self.ids(END)
-        for number, (source, own) in enumerate(groups):
-            start = self.ids(in_one_line(prompt(source)))
-            rows += [(token, k, number, -1) for k, token in enumerate(start)]
-            for one in own:
-                tokens = [*self.ids(in_one_line(one.text)), end]
-                spans.append((len(rows), len(rows) + len(tokens)))
-                rows += [(t, k, number, paraphrase) for k, t in enumerate(tokens, len(start))]
-                paraphrase += 1
-        ids, places, group, own_of = torch.tensor(rows).T
-        seen = (own_of[None] == -1) | (own_of[None] == own_of[:, None])
-        seen = (seen & (group[None] == group[:, None])).tril()
-        mask = torch.zeros(seen.shape).masked_fill(~seen, torch.finfo(torch.float32).min)
-        states = self.states(ids[None], mask[None, None], position_ids=places[None])[0]
-        both = [torch.cat([states[b - 1], states[a:b].mean(0)]) for a, b in spans]
+        pack = Pack.of(
+            [
+                (
+                    self.ids(in_one_line(prompt(source))),
+                    [[*self.ids(in_one_line(one.text)), end] for one in own],
+                )
+                for source, own in groups
+            ]
+        )
+        states = self.states(pack)
+        both = [torch.cat([states[b - 1], states[a:b].mean(0)]) for _, a, b in pack.spans]
         return self.head(torch.stack(both))
 
     def backward(self, groups: Sequence[Group]) -> float:

@@ -4,13 +4,15 @@
       --pairs out/paraphraser/data/written/pairs.parquet --output out/preferred
 
 BASE is a folder of training/bases.py, the next an adapter of it (PEFT) with its tokenizer. Drafts
-are rated as for research/fit_quality.py, and have the code that they were asked for with.
+are those of training/draw_drafts.py, judged, or rated as for research/fit_quality.py: then a reader
+accepts a draft if its meaning and its fluency are rated 4 or more.
 
-Of two drafts of one source and code, one is preferred if its overall judgement is higher and its
-meaning and fluency together are better by two points, or by one if it alone is acceptable. A step
-learns from six preferences and six pairs:
+A draft is worth its overall judgement times the probability that a reader accepts it. Of those of a
+source and code, the best is preferred to the worst, and the second to the last but one, if it is
+rather accepted than not and worth 0.4 more. A step learns from packs of preferences, and a written
+pair beside each:
 
-    − log σ(β (Δ(better) − Δ(worse))) − 0.1 log p(better) / tokens − log p(pair) / tokens
+    − log σ(β (Δ(better) − Δ(worse))) − 0.1 log p(better) / tokens − 0.25 log p(pair) / tokens
 
 where Δ is the log probability of a draft, minus the one when it was drawn. The output is an adapter
 for training/make_writer.py, saved every ten minutes; the same command resumes. For CPUs: the
@@ -27,36 +29,35 @@ import random
 import sys
 import time
 from collections.abc import Sequence
-from itertools import permutations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 import torch
 from torch.nn.functional import cross_entropy, logsigmoid
 
-from gaixie.training.modeling.adapting import Adapter
+from gaixie.training.modeling.adapting import Adapter, Pack
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.paraphrase.prompt import END, degree, prompt
 
-BETA, NLL, RATE, WARM_UP = 0.1, 0.1, 4e-5, 20
+BETA, NLL, WRITTEN, RATE, WARM_UP = 0.1, 0.1, 0.25, 5e-5, 10
 GOOD = 4.0
 """The least rating of meaning and of fluency of a draft that a reader accepts."""
-MICRO, PARTS = 2, 3
-"""Preferences, and pairs, at once; and how often that makes a step."""
-MOST = 5
-"""Preferences of a source and code."""
+ACCEPTED, APART = 0.5, 0.4
+"""The least probability that a preferred draft is accepted; by how much it is worth more, of 5."""
+PACKS, LONGEST = 2, 480
+"""Packs in a step, and tokens in one."""
 SAVE_SECONDS = 600
 
 
-class Text(NamedTuple):
-    """What is asked for, and what is written."""
+class Drafts(NamedTuple):
+    """Drafts of a source: each better one with a worse one behind it; or one that was written."""
 
     source: str
     code: str
-    paraphrase: str
-    likelihood: float = 0.0
-    """Mean log probability of its tokens when it was drawn."""
+    texts: list[str]
+    likelihoods: list[float]
+    """The mean log probability of the tokens of each when it was drawn."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -64,94 +65,111 @@ def main(argv: list[str] | None = None) -> int:
     parser = make_parser("learn_preferences.py", __doc__)
     parser.add_argument("base", type=Path, metavar="BASE")
     parser.add_argument("adapter", type=Path, metavar="ADAPTER")
-    parser.add_argument("drafts", nargs="+", type=Path, metavar="DRAFTS", help="rated drafts")
+    parser.add_argument("drafts", nargs="+", type=Path, metavar="DRAFTS", help="judged or rated")
     parser.add_argument("--pairs", required=True, type=Path, help="source, paraphrase, code")
-    parser.add_argument("--steps", type=positive, default=150)
+    parser.add_argument("--steps", type=positive, help="(once through the preferences)")
     parser.add_argument("--output", required=True, type=Path, metavar="FOLDER")
     return run_command("learn_preferences", lambda: learn(parser.parse_args(argv)))
 
 
 def learn(args: argparse.Namespace) -> None:
     """Runs the command."""
-    rated = pd.concat([pd.read_json(path, lines=True) for path in args.drafts], ignore_index=True)
-    preferred, pairs = preferences(rated), written(pd.read_parquet(args.pairs))
-    say(f"{len(preferred):,} preferences, {len(pairs):,} pairs")
+    drafts = pd.concat([pd.read_json(path, lines=True) for path in args.drafts], ignore_index=True)
+    preferred, pairs = preferences(drafts), written(pd.read_parquet(args.pairs))
     learner = Learner(args.base, args.adapter)
-    saved = time.monotonic()
-    for step in range(learner.resume(args.output) + 1, args.steps + 1):
-        losses = [
-            learner.backward(_turn(preferred, part), _turn(pairs, part))
-            for part in range(step * PARTS - PARTS, step * PARTS)
-        ]
+    packs = learner.packs(preferred)
+    steps = args.steps or -(-len(packs) // PACKS)
+    say(f"preferences of {len(preferred):,} sources in {len(packs):,} packs, {len(pairs):,} pairs")
+    saved, right = time.monotonic(), []
+    for step in range(learner.resume(args.output) + 1, steps + 1):
+        for k in range(step * PACKS - PACKS, step * PACKS):
+            right += learner.backward(packs[k % len(packs)], pairs[k % len(pairs)])
         learner.update(RATE * min(1, step / WARM_UP))
-        if step % 10 == 0 or step == args.steps:
-            say(f"step {step:,} of {args.steps:,}: loss {sum(losses) / PARTS:.3f}")
-        if step == args.steps or time.monotonic() - saved > SAVE_SECONDS:
+        if step % 10 == 0 or step == steps:
+            share = sum(right) / len(right)
+            say(f"step {step:,} of {steps:,}: {share:.0%} of {len(right):,} preferences held")
+            right = []
+        if step == steps or time.monotonic() - saved > SAVE_SECONDS:
             learner.save(args.output, step)
             saved = time.monotonic()
     print(args.output)
 
 
-def preferences(rated: pd.DataFrame) -> list[tuple[Text, Text]]:
-    """Returns (better, worse) drafts, shuffled."""
-    both = rated[["meaning", "fluency"]].clip(upper=4.5)
-    rows = rated.assign(code=rated["code"].astype(str))[[*Text._fields, "overall"]]
-    rows = rows.assign(both=both.sum(axis=1), least=both.min(axis=1))
-    drawn, found = random.Random(0), []
-    for _, own in rows.groupby(["source", "code"]):
-        some = [(a, b) for a, b in permutations(own.itertuples(index=False), 2) if _is_better(a, b)]
-        drawn.shuffle(some)
-        found += some[:MOST]
-    drawn.shuffle(found)
-    return [(Text(*better[:4]), Text(*worse[:4])) for better, worse in found]
+def preferences(drafts: pd.DataFrame) -> list[Drafts]:
+    """Returns the preferences of each source and code that has any, shuffled."""
+    rows = drafts.assign(code=drafts["code"].astype(str))
+    rated = rows.reindex(columns=["meaning", "fluency"]).min(axis=1) >= GOOD
+    judged = rows.reindex(columns=["accepted"])["accepted"]
+    rows["accepted"] = judged.fillna(rated.astype(float))
+    rows["worth"] = rows["accepted"] * rows["overall"]
+    found = []
+    for (source, code), own in rows.groupby(["source", "code"]):
+        best = own.sort_values("worth", ascending=False, kind="stable").to_dict("records")
+        kept = [
+            one
+            for two in zip(best[: len(best) // 2][:2], best[::-1], strict=False)
+            if two[0]["accepted"] >= ACCEPTED and two[0]["worth"] - two[1]["worth"] >= APART
+            for one in two
+        ]
+        if kept:
+            texts, known = ([one[name] for one in kept] for name in ("paraphrase", "likelihood"))
+            found.append(Drafts(source, code, texts, known))
+    random.Random(0).shuffle(found)
+    return found
 
 
-def _is_better(a: Any, b: Any) -> bool:
-    alone = a.least >= GOOD > b.least
-    return bool(a.both - b.both >= 2 - alone and a.least >= 3 and a.overall > b.overall)
-
-
-def written(pairs: pd.DataFrame) -> list[Text]:
+def written(pairs: pd.DataFrame) -> list[Drafts]:
     """Returns pairs to learn from, each with its tone or its degree from 2 on, shuffled."""
     rows = pairs[["source", "paraphrase", "code"]].sample(frac=1, random_state=0).to_numpy()
-    asked = [Text(a, code or str(degree(a, b)), b) for a, b, code in rows]
-    return [text for text in asked if text.code != "1"]
-
-
-def _turn(rows: Sequence[Any], number: int) -> list[Any]:
-    """Returns the rows of a part of a step; after the last row comes the first."""
-    return [rows[(number * MICRO + k) % len(rows)] for k in range(MICRO)]
+    asked = [Drafts(a, code or str(degree(a, b)), [b], []) for a, b, code in rows]
+    return [one for one in asked if one.code != "1"]
 
 
 class Learner(Adapter):
     """An adapter that learns from preferences and pairs."""
 
-    def log_probabilities(self, texts: Sequence[Text]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns the log probability of each paraphrase and its end, and its number of tokens."""
-        [end] = self.ids(END)
-        starts = [self.ids(prompt(text.source, text.code)) for text in texts]
-        ends = [[*self.ids(text.paraphrase), end] for text in texts]
-        lines = [torch.tensor(a + b) for a, b in zip(starts, ends, strict=True)]
-        ids = torch.nn.utils.rnn.pad_sequence(lines, True, end)
-        place = torch.arange(ids.shape[1])
-        first, last = (torch.tensor([*map(len, own)])[:, None] for own in (starts, lines))
-        states = self.states(ids, (place < last).long())[:, :-1]
-        asked = ((place >= first) & (place < last))[:, 1:]
-        logits = self.model.base_model.model.lm_head(states[asked]).float()
-        found = -cross_entropy(logits, ids[:, 1:][asked], reduction="none")
-        return torch.zeros(len(texts)).index_add(0, asked.nonzero()[:, 0], found), asked.sum(1)
+    def packs(self, drafts: Sequence[Drafts]) -> list[list[Drafts]]:
+        """Returns the drafts in packs of at most LONGEST tokens, without those that are longer."""
+        found, room = [], 0
+        for one in drafts:
+            start, texts = self._tokens(one)
+            size = len(start) + sum(map(len, texts))
+            if size > LONGEST:
+                continue
+            if size > room:
+                found.append([])
+                room = LONGEST
+            found[-1].append(one)
+            room -= size
+        return found
 
-    def backward(self, preferred: Sequence[tuple[Text, Text]], pairs: Sequence[Text]) -> float:
-        """Adds the gradient of a part of a step and returns its loss."""
-        drafts = [draft for two in preferred for draft in two]
-        now, tokens = self.log_probabilities(drafts)
-        change = now - torch.tensor([draft.likelihood for draft in drafts]) * tokens
-        loss = -logsigmoid(BETA * (change[::2] - change[1::2])).mean()
-        loss = loss - NLL * (now / tokens)[::2].mean()
-        own, of_own = self.log_probabilities(pairs)
-        loss = loss - own.sum() / of_own.sum()
-        (loss / PARTS).backward()
-        return float(loss.detach())
+    def log_probabilities(self, drafts: Sequence[Drafts]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns the log probability of each text and its end, and its number of tokens."""
+        pack = Pack.of([self._tokens(one) for one in drafts])
+        before = [k for last, a, b in pack.spans for k in (last, *range(a, b - 1))]
+        tokens = [k for _, a, b in pack.spans for k in range(a, b)]
+        lengths = torch.tensor([b - a for _, a, b in pack.spans])
+        logits = self.model.base_model.model.lm_head(self.states(pack)[before])
+        found = -cross_entropy(logits.float(), pack.ids[tokens], reduction="none")
+        of = torch.arange(len(lengths)).repeat_interleave(lengths)
+        return torch.zeros(len(lengths)).index_add(0, of, found), lengths
+
+    def backward(self, preferred: Sequence[Drafts], pair: Drafts) -> list[bool]:
+        """Adds the gradient of a pack and returns which preferences hold."""
+        now, tokens = self.log_probabilities([*preferred, pair])
+        known = [mean for one in preferred for mean in one.likelihoods]
+        change = now[:-1] - torch.tensor(known) * tokens[:-1]
+        margin = change[::2] - change[1::2]
+        mean = now / tokens
+        loss = -logsigmoid(BETA * margin).mean() - NLL * mean[:-1:2].mean() - WRITTEN * mean[-1]
+        (loss / PACKS).backward()
+        return (margin > 0).tolist()
+
+    def _tokens(self, drafts: Drafts) -> tuple[list[int], list[list[int]]]:
+        """Returns the token ids of a prompt, and of each text with its end."""
+        [end] = self.ids(END)
+        start = self.ids(prompt(drafts.source, drafts.code))
+        return start, [[*self.ids(text), end] for text in drafts.texts]
 
 
 if __name__ == "__main__":

@@ -6,13 +6,48 @@ The state is saved beside the adapter, and a training that was stopped goes on f
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 STATE = "state.pt"
 COPIED = ("tokenizer.json", "tokenizer_config.json")
+
+
+class Pack(NamedTuple):
+    """Prompts, with some texts behind each, in one sequence of tokens.
+
+    A text sees its prompt and itself alone, so that a prompt is read once for all its texts.
+    """
+
+    ids: torch.Tensor
+    """Token ids, shape (tokens,)."""
+    places: torch.Tensor
+    """The position of each token behind the start of its prompt, shape (tokens,)."""
+    mask: torch.Tensor
+    """0 where a token sees another and a huge negative number elsewhere, shape (tokens, tokens)."""
+    spans: list[tuple[int, int, int]]
+    """Of each text the last token of its prompt, its own first one, and the one behind its last."""
+
+    @classmethod
+    def of(cls, groups: Sequence[tuple[list[int], list[list[int]]]]) -> Pack:
+        """Packs groups of the token ids of a prompt, and of each of its texts."""
+        rows: list[tuple[int, int, int, int]] = []  # token, place, group, text (-1: none)
+        spans: list[tuple[int, int, int]] = []
+        for number, (prompt, texts) in enumerate(groups):
+            rows += [(token, k, number, -1) for k, token in enumerate(prompt)]
+            last = len(rows) - 1
+            for text in texts:
+                own, first = len(spans), len(rows)
+                rows += [(token, k, number, own) for k, token in enumerate(text, len(prompt))]
+                spans.append((last, first, len(rows)))
+        ids, places, group, text_of = torch.tensor(rows).T
+        seen = (text_of[None] == -1) | (text_of[None] == text_of[:, None])
+        seen = (seen & (group[None] == group[:, None])).tril()
+        mask = torch.zeros(seen.shape).masked_fill(~seen, torch.finfo(torch.float32).min)
+        return cls(ids, places, mask, spans)
 
 
 class Adapter:
@@ -49,12 +84,16 @@ class Adapter:
         self.weights = [own for group in groups for own in group["params"]]
         self.optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=0.0)
 
-    def states(self, ids: torch.Tensor, mask: torch.Tensor, **more: Any) -> torch.Tensor:
-        """Returns the last hidden states of token ids, (rows, tokens), float32."""
+    def states(self, pack: Pack) -> torch.Tensor:
+        """Returns the last hidden states of a pack: float32, shape (tokens, dimensions)."""
         with torch.autocast("cpu", torch.bfloat16):
-            core = self.model.base_model.model.model
-            found = core(ids, attention_mask=mask, use_cache=False, **more)
-        return found.last_hidden_state.float()
+            found = self.model.base_model.model.model(
+                pack.ids[None],
+                attention_mask=pack.mask[None, None],
+                position_ids=pack.places[None],
+                use_cache=False,
+            )
+        return found.last_hidden_state[0].float()
 
     def update(self, rate: float) -> None:
         """Changes the weights by their gradients."""

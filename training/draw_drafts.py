@@ -1,0 +1,92 @@
+"""Draws drafts of sentences, and says of each how likely a reader accepts it.
+
+  python training/draw_drafts.py sentences.txt --output out/drafts.jsonl
+  python training/draw_drafts.py sentences.parquet --column text --code 口语 --output out/drafts.jsonl
+  python training/learn_preferences.py BASE udfs/models/writer-zh out/drafts.jsonl …
+
+So a writer is taught by its own best drafts, again and again (expert iteration): draw with
+--model the writer that came out last. A line of the output has source, code, paraphrase, its
+likelihood and weakest (udfs/paraphrase/writer.py), accepted, from 0 to 1, and overall, from 0 to 5
+(udfs/paraphrase/quality.py). The same command goes on with the sentences that have no drafts yet.
+Exit codes: 0 done, 2 something to fix (one line says what).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from gaixie.udfs.command_line import make_parser, positive, run_command
+from gaixie.udfs.paraphrase.judge import JUDGE, Judge
+from gaixie.udfs.paraphrase.paraphraser import DEGREE, DRAWS, TEMPERATURE, writer_folder
+from gaixie.udfs.paraphrase.quality import Quality
+from gaixie.udfs.paraphrase.writer import ModelWriter
+from gaixie.udfs.storage import text_columns
+from gaixie.udfs.storage.progress import Progress
+from gaixie.udfs.storage.tables import Form, header_of, kind_of, named
+
+CHUNK = 16
+"""Sentences at once."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the script and returns its exit code."""
+    parser = make_parser("draw_drafts.py", __doc__)
+    add = parser.add_argument
+    add("sentences", metavar="FILE", help=f"{', '.join(text_columns.READ)}")
+    add("--column", default="source", help="column of the sentences in a table (%(default)s)")
+    add("--model", type=Path, default=writer_folder(), metavar="FOLDER", help="(%(default)s)")
+    add("--code", default=str(DEGREE), help="degree of change, or a tone (%(default)s)")
+    add("--draws", type=positive, default=DRAWS, metavar="N", help="of a sentence (%(default)s)")
+    add("--temperature", type=float, default=TEMPERATURE, help="(%(default)s)")
+    add("--seed", type=int, default=0, metavar="N", help="of random choices (%(default)s)")
+    add("--output", type=Path, required=True, metavar="FILE", help="JSON lines")
+    return run_command("draw_drafts", lambda: draw(parser.parse_args(argv)))
+
+
+def draw(args: argparse.Namespace) -> None:
+    """Runs the command."""
+    columns, kind = [args.column], kind_of(args.sentences) or "txt"
+    if kind != "txt":
+        columns = named(header_of(args.sentences, Form(kind)), columns)
+    read = text_columns.read_columns(args.sentences, columns)
+    wanted = dict.fromkeys(text for (text,) in read if text)
+    done = _known(args.output)
+    left = [text for text in wanted if text not in done]
+    writer = ModelWriter.load(args.model, seed=args.seed)
+    quality = Quality(Judge.load(writer_folder() / JUDGE))
+    with (
+        args.output.open("a", encoding="utf-8") as file,
+        Progress("drawing", len(left), "sentences") as bar,
+    ):
+        for first in range(0, len(left), CHUNK):
+            some = left[first : first + CHUNK]
+            drawn = writer.draw(some, args.code, args.draws, args.temperature)
+            pairs = [(a, one) for a, own in zip(some, drawn, strict=True) for one in own]
+            readings = quality([source for source, _ in pairs], [one for _, one in pairs])
+            rows = [
+                {"source": source, "code": args.code, "paraphrase": one.text}
+                | {"likelihood": one.likelihood, "weakest": one.weakest}
+                | {"accepted": reading.accepted, "overall": 5 * reading.overall}
+                for (source, one), reading in zip(pairs, readings, strict=True)
+            ]
+            file.write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+            file.flush()
+            bar.add(len(some))
+    print(args.output)
+
+
+def _known(output: Path) -> set[str]:
+    """Returns the sentences that a file has drafts of; cuts off a line that was not finished."""
+    if not output.is_file():
+        return set()
+    whole, _, torn = output.read_bytes().rpartition(b"\n")
+    if torn:
+        output.write_bytes(whole + b"\n" if whole else b"")
+    return {json.loads(line)["source"] for line in whole.splitlines()}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

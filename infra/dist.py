@@ -12,8 +12,6 @@ without PyTorch, and the kernels, compiled for processors with AVX2.
   lib/python3.11/site-packages/    gaixie (its jobs, udfs and conf) and every dependency
 """
 
-from __future__ import annotations
-
 import argparse
 import compileall
 import os

@@ -1,7 +1,5 @@
 """Makes the application of a service: its parts, and what all services share."""
 
-from __future__ import annotations
-
 import hmac
 import json
 from collections.abc import AsyncIterator, Callable, Sequence

@@ -9,8 +9,6 @@ more items than a batch holds is cut into slices, each of which waits for the on
 one pair never waits for a whole table.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -6,8 +6,6 @@ a fraction of a second, whatever happens to the files, and no query can reach an
 DuckDB may open none. The database takes about the disk space of the files.
 """
 
-from __future__ import annotations
-
 import asyncio
 import codecs
 import io

@@ -6,8 +6,6 @@ in two ways, were ``replaced``, matched nearest first; so were as many words, fe
 neighbours. All others are ``lost`` or ``added``.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

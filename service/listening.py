@@ -1,7 +1,5 @@
 """Runs a service: in this process, or in several on one port."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import socket

@@ -1,7 +1,5 @@
 """A part of a service, and what the parts share."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar

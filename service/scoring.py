@@ -1,8 +1,6 @@
 """Serves SPScore-zh of sentence pairs over HTTP: POST /v1/score, /v1/score-table,
 /v1/table-facts."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from bisect import bisect_right

@@ -18,8 +18,6 @@ requests under way are still answered, for at most --drain seconds.
 Exit codes: 0 ended, 2 something to fix (one line says what), 130 interrupted before it served.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from functools import partial

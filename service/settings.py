@@ -1,7 +1,5 @@
 """Limits of a service, and who may use it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """The tables of pairs that people upload: CSV, TSV and XLSX, in any common encoding and with any
 columns."""
 
-from __future__ import annotations
-
 import io
 import tempfile
 from collections.abc import Sequence

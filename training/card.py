@@ -9,8 +9,6 @@ such as data sets and a base model, belongs in the head of README.md. Exit codes
 something to fix (one line says what).
 """
 
-from __future__ import annotations
-
 import sys
 
 from gaixie.training.loop.model_card import CARD, About, write_card

@@ -19,8 +19,6 @@ SIGTERM, it saves a checkpoint at the next multiple of logging_steps and ends. E
 but 0 into 1. A single process needs no launcher: python training/curriculum.py … does the same.
 """
 
-from __future__ import annotations
-
 import sys
 
 from gaixie.training.loop.run import Run

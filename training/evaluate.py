@@ -24,8 +24,6 @@ system alone. Both are counted.
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections import Counter

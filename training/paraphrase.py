@@ -22,8 +22,6 @@ a good enough paraphrase keeps its row, without one; standard error says how man
 codes: 0 done, 1 no sentence has a good enough paraphrase, 2 something to fix (one line says what).
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Sequence

@@ -7,8 +7,6 @@
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Any

@@ -4,8 +4,6 @@ A command ends with the exit code 0; with 2 after a mistake of its user; with 13
 143 after SIGTERM; with 1 after any other failure. One line on standard error says which.
 """
 
-from __future__ import annotations
-
 import argparse
 import codecs
 import os

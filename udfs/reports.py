@@ -1,8 +1,6 @@
 """Writes reports: jinja2 templates, stored beside the code that fills them in, JSON, and tables on
 the console."""
 
-from __future__ import annotations
-
 import io
 import math
 import re

@@ -3,8 +3,6 @@
 All texts are normalised (gaixie.udfs.text.normalise) before anything is measured.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,8 +1,6 @@
 """Scores systems, and writes the report of an evaluation: evaluation.md, evaluation.json and
 scores.parquet."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -4,8 +4,6 @@ checkpoints are whole.
 All processes decide the same: each value that a decision depends on is shared first.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

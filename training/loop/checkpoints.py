@@ -1,7 +1,5 @@
 """Whole checkpoints of a stage: those in its folder, and their copies in a store (the mirror)."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -18,8 +18,6 @@ a stage is its best. A score that is better by min_delta or less is a miss, and 
 Nothing here trains, saves or reads a clock: equal evaluations decide the same on every process.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -4,8 +4,6 @@ The card and training.json name no paths: data by its run or release and the SHA
 manifest.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from importlib.metadata import version

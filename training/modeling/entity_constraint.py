@@ -5,8 +5,6 @@ copy it. Here the search enforces this: a paraphrase has every indexed token of 
 more often than the source has it, and no others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

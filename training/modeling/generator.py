@@ -7,8 +7,6 @@ The sources of a batch share one limit of new tokens, so a paraphrase by beam se
 on the other sources (except for the last bits of sums over padding). Draws do.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby

@@ -3,8 +3,6 @@
 Raises OSError or ValueError with one line that names the setting or the folder.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager

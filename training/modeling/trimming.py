@@ -5,8 +5,6 @@ and every token from which merges make a kept one. So text of kept tokens is enc
 any other character falls back to smaller tokens, at last to its bytes: no text is lost.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable

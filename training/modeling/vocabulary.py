@@ -5,8 +5,6 @@ characters and words. entities.json has the entity settings, k, the number of in
 and the segmenter and normalisation for which the vocabulary was made.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path

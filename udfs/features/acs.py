@@ -7,8 +7,6 @@ divisor. We divide by the longer sentence, so that ACS lies in [0, 1] and is sym
 if both sentences are empty. Unit: share.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

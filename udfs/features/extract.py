@@ -1,7 +1,5 @@
 """Computes all eight features of many pairs in one pass over the code points of both columns."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 from numba import njit

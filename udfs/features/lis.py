@@ -6,8 +6,6 @@ Source: *Chinese Sentence Paraphrasing*, section 4 (synonym replacement). We div
 of the source. LIS is NaN if the source is empty. Unit: share of the source.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

@@ -3,8 +3,6 @@
 Source: *Chinese Sentence Paraphrasing*, section 4 (consistency). LR is NaN if the source is empty.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

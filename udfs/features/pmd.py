@@ -16,8 +16,6 @@ Tiers ``core`` and ``full`` also see the share of shared clauses that change the
 ``clauses_inverted`` of udfs/meaning/surface.py, 1/3 for this swap and 0 for the insertion.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

@@ -10,8 +10,6 @@ effective order); if no order is left, SBLEU is NaN. If no n-gram is shared, SBL
 sacrebleu. Unit: share (sacrebleu's score / 100).
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

@@ -3,8 +3,6 @@
 Source: *Chinese Sentence Paraphrasing*, section 4 (consistency). Unit: characters.
 """
 
-from __future__ import annotations
-
 from numba import njit
 
 

@@ -12,8 +12,6 @@ The paper does not say how to find I. We take the greedy string tiling of A and 
 nothing is shared, and 0 if nothing moved.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

@@ -8,8 +8,6 @@ Greedy string tiling (Michael J. Wise, 1993, "String similarity via greedy strin
 Karp-Rabin matching") covers both sentences with the longest unmarked matches, one after another.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

@@ -6,8 +6,6 @@ word has at least one letter, digit or Han character, so punctuation does not co
 characters, as in SPA. WPA is NaN if no word is shared.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

@@ -10,8 +10,6 @@ the second sequence computes, for 64 positions of the first in each machine word
 * how many n-grams of the second, of one to four ids, occur in the first.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from gaixie.udfs.text.compiled import entry, inner

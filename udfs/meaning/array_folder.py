@@ -1,8 +1,6 @@
 """Reads and writes folders of files with a description in JSON that has their digest: word vectors,
 the language model, the pair encoder, SPScore-zh."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping

@@ -5,8 +5,6 @@
 times as long as everything else in the language model.
 """
 
-from __future__ import annotations
-
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils

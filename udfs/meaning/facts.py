@@ -23,8 +23,6 @@ A negation that asks (是不是, 可以不?) counts as a question. If a sentence
 characters, all columns are NaN.
 """
 
-from __future__ import annotations
-
 import re
 import string
 from collections import Counter

@@ -1,7 +1,5 @@
 """Computes the columns that udfs/meaning/facts.py defines, over code points."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

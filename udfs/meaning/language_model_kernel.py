@@ -4,8 +4,6 @@ Several sentences form one row, each between its begin and its end, so that many
 once.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -5,8 +5,6 @@ first occur, source before paraphrase. A *letter* is a letter, digit or Han char
 least one (as in udfs/features/wpa.py). Spaces, punctuation and symbols have no ids.
 """
 
-from __future__ import annotations
-
 from collections import namedtuple
 from functools import cache
 

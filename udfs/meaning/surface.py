@@ -55,8 +55,6 @@ The similarity of two clauses is the number of characters of B's clause that A's
 length of the longer. If a sentence has over numbering.LONGEST characters, all columns are NaN.
 """
 
-from __future__ import annotations
-
 from collections import namedtuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Computes the columns of udfs/meaning/surface.py on the order of words, gaps and clauses."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gaixie.udfs.text.clauses import cuts_code

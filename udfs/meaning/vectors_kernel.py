@@ -1,7 +1,5 @@
 """The kernel of udfs/meaning/vectors.py: matches words first by hash and then by vector."""
 
-from __future__ import annotations
-
 from collections import namedtuple
 from typing import NamedTuple
 

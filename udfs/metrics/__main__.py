@@ -16,8 +16,6 @@ parascore:omega=0.1. NAME-free reads the source in place of the reference. Exit 
 something to fix (one line says what).
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

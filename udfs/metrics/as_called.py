@@ -12,8 +12,6 @@ several references, the best score counts. ``tokenize``: ``char``, characters se
 as the paper's code writes Chinese, or ``word``. Unit: share.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Literal, get_args

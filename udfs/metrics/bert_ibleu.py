@@ -13,8 +13,6 @@ Decided here: if one part is 0 or less, the score is 0, the limit of the harmoni
 says otherwise, smoothed as in :mod:`gaixie.udfs.metrics.bleu`. Unit: 0–1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -34,8 +34,6 @@ source, a paraphrase and a reference. Unit: BLEU points, −100 · α to 100. To
 are as above.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Annotated

@@ -11,8 +11,6 @@ Diversity over references follows Dou et al. 2022, *Improving Large-scale Paraph
 Generation*: the lowest, highest and mean score of each source's references.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 

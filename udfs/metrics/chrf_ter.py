@@ -25,8 +25,6 @@ percent, 0 is best, no upper bound.
 The text is not normalised.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from importlib.metadata import version

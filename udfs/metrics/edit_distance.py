@@ -12,8 +12,6 @@ sentences have distance 0. A high distance means reworded and says nothing about
 corpus scores the mean of its pairs. Unit: 0–1. RapidFuzz computes whole columns, on one core.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib.metadata import version
 

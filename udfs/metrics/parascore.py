@@ -19,8 +19,6 @@ Sim is BERTScore's F1. d is in characters, as in
 the threshold).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated
 

@@ -12,8 +12,6 @@ nothing new and scores 0. Tokens are BLEU's (:mod:`gaixie.udfs.metrics.bleu`); t
 normalised. A corpus scores the mean of its pairs. Unit: 0–1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

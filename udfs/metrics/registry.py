@@ -1,7 +1,5 @@
 """Finds metrics by name, and parses a name with settings such as ``parascore:omega=0.1``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from difflib import get_close_matches

@@ -19,8 +19,6 @@ Decided here:
 RapidFuzz finds the subsequences, with tokens as its characters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

@@ -32,8 +32,6 @@ Decided here:
 Unit: 0 to 100. A corpus score comes from summed counts, not from the mean of its sentences.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

@@ -10,8 +10,6 @@ without a prefix. The text is not normalised. Unit: cosine. E5's cosines lie mos
 1, as its model card warns, so compare ranks, not values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

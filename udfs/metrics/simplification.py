@@ -27,8 +27,6 @@ ASSET. Martin et al. 2018 (tseval) and EASSE implement them. Decided here:
 A feature is NaN if its denominator is 0. Unit: sentences, ratio or share.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

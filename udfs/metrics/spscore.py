@@ -1,7 +1,5 @@
 """SPScore-zh and its four judgements as metrics; udfs/spscore computes them. Unit: 0 to 1."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

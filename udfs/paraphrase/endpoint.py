@@ -3,8 +3,6 @@
 The key comes only from the environment variable OPENAI_API_KEY; many self-hosted servers need none.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

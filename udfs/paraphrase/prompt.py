@@ -8,8 +8,6 @@ nothing. The degree of a training pair is measured on its two sentences: how few
 bigrams and trigrams they share.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 DEGREES = 5

@@ -10,8 +10,6 @@ require a least judged meaning; a pair below it is at most in stage 1. ``stage``
 the same rule as a Spark expression, which jobs/scoring/sorting.py writes as the column ``stage``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -8,8 +8,6 @@ registers compare many rows at once. (Bit sets of leaves come from QuickScorer, 
 2015; many rows at once, from V-QuickScorer, 2016.) This module does not import LightGBM.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -5,8 +5,6 @@ folder. A Spark worker starts in a second with it, in half a minute without. It 
 any time.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

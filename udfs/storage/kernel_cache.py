@@ -5,8 +5,6 @@ compile again. The source decides the cache folder (gaixie.udfs.storage.cache), 
 matter.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from numba.core.caching import UserProvidedCacheLocator

@@ -1,7 +1,5 @@
 """Copies files between an object store and this host, for code that works only locally."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -8,8 +8,6 @@ A manifest states the version of its format; without one, it has version 1. Read
 keys, so a key may be added within a version. Any other change needs a new version.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any, Literal, TypeVar
 

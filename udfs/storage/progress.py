@@ -1,7 +1,5 @@
 """Shows the progress of long work: a bar on a terminal, else (a log, cron) an occasional line."""
 
-from __future__ import annotations
-
 import time
 from typing import Self
 

@@ -1,7 +1,5 @@
 """Checks that the files of a published run or release still match its manifest."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor

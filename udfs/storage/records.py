@@ -9,8 +9,6 @@ it is closed within FIELD_LINES, at its end, in a record that has as many cells 
 otherwise the line stands alone.
 """
 
-from __future__ import annotations
-
 import codecs
 import csv
 import io

@@ -5,8 +5,6 @@ An option has the name, the type and the help of its field.
 Settings are checked before work starts.
 """
 
-from __future__ import annotations
-
 import re
 from argparse import ArgumentParser, Namespace, _ArgumentGroup
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -9,8 +9,6 @@ are retried a few times. Wrong credentials and missing buckets fail at once, wit
 line that names the URI and what to fix (storage_errors.py). fsspec and s3fs do the work.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

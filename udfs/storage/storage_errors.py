@@ -4,8 +4,6 @@ They are FileNotFoundError, FileExistsError, PermissionError (credentials or rig
 ConnectionError (nothing answers), or OSError itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

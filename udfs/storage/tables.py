@@ -4,8 +4,6 @@ Parquet and Excel workbooks, compressed or not, from any place that storage.py k
 All of them read alike: whatever a file holds becomes a row, or a malformed record with its text.
 """
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

@@ -1,7 +1,5 @@
 """Reads and writes columns of text for commands: a file, or standard input and output."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence

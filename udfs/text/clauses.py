@@ -5,8 +5,6 @@ one list and does not cut. Nor does a full stop, comma or colon between two ASCI
 it belongs to a number, a time or an address (3.14, 1,000, 12:30, a.cn).
 """
 
-from __future__ import annotations
-
 from numba import njit
 
 from gaixie.udfs.text.normalise import is_latin

@@ -5,8 +5,6 @@ and the offsets of its rows. Arrow lays out strings the same way, but here one c
 character, so "the character at position 7" is an array access.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple

@@ -4,8 +4,6 @@ numba's reference counts (``_nrt``) are off. These kernels allocate no arrays an
 the arrays that they pass, and counting references to every view of a row took a third of the time.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from functools import cache

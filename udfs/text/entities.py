@@ -16,8 +16,6 @@ quotation marks count only if they close within the length in the settings, with
 their kind and no end of a sentence in between; an unbalanced mark is plain text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from configparser import ConfigParser, ExtendedInterpolation

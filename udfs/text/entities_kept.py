@@ -1,7 +1,5 @@
 """Counts how many of a source's entities stand verbatim in its paraphrase."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

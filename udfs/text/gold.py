@@ -3,8 +3,6 @@
 Source: the People's Daily corpus of Peking University (Yu et al., 2002), in its several releases.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Sequence

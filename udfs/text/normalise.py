@@ -14,8 +14,6 @@ through the definition. NFKC is stable for assigned characters, so the interpret
 Unicode version does not change a score.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from functools import cache

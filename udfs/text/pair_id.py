@@ -8,8 +8,6 @@ characters (udfs/text/normalise.py), so anyone can compute the hash again:
     xxhash.xxh3_128_hexdigest("\\x1f".join(parts).encode())
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -9,8 +9,6 @@ conjunctions, particles…) are few and every sentence needs them, so one more c
 Numerals are endless, so little or nothing is kept of them, and of what is not a word.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Mapping
 from pathlib import Path

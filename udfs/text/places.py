@@ -5,8 +5,6 @@ jieba's dictionary that are tagged ``ns`` and end in a kind of place: 洪山区,
 words are left out because too many are ordinary words: 东西, 城市, 新鲜, 英雄.
 """
 
-from __future__ import annotations
-
 import configparser
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Restores full-width punctuation, which the tokenizer's normalisation (NFKC) removes."""
 
-from __future__ import annotations
-
 import re
 
 HAN = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"

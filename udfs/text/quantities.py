@@ -16,8 +16,6 @@ Two numbers in one dimension are equal if their amounts are equal. Any other two
 values are: 2018年 is 2018, and 3日 is 3号.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from gaixie.udfs.text.compiled import inner

@@ -3,8 +3,6 @@
 Source: Steele, Lea, Flood 2014, *Fast Splittable Pseudorandom Number Generators*, figure 17.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)

@@ -7,8 +7,6 @@ document, a cluster. All pairs of a group are in one split, and so are all pairs
 a group, in every run, release and trainer that has the same seed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

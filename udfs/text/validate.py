@@ -4,8 +4,6 @@ Such a row goes to quarantine under the first of REASONS that holds for either o
 nothing is dropped silently. Lengths are in characters of the normalised sentence.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

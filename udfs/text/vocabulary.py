@@ -7,8 +7,6 @@ then by code points. Each class keeps the front of that order: its share of the 
 rounded half up.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

@@ -1,7 +1,5 @@
 """Tells what a word is: characters with at least one letter, digit or Han character."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

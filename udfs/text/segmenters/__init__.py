@@ -8,8 +8,6 @@ The segmenter decides two of the eight features, so its name and version are par
 signature: scores under different segmenters do not compare.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol
 

@@ -16,8 +16,6 @@ jieba-rs 0.11, which the package rjieba embeds. Two back-ends make the same cuts
 If two routes differ only by rounding, the last bit decides, so sums follow jieba-rs's order.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 from collections.abc import Sequence
 

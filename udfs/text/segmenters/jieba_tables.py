@@ -15,8 +15,6 @@ twice in ``dict.txt`` counts once in the total, and emissions have six decimals.
 Building takes about a second, and reading the cached arrays a few hundredths.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import runpy

@@ -8,8 +8,6 @@ Source: Che, Feng, Qin, Liu, "N-LTP: An Open-source Neural Language Technology P
 Chinese", EMNLP 2021 (demonstrations); the perceptron is LTP 3's, Che, Li, Liu, COLING 2010.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -11,8 +11,6 @@ conf/metrics.yaml names the metrics and the sets. Writes
 Exit codes: 0 done, 2 user error (one line says what).
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from functools import partial

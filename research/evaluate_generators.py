@@ -21,8 +21,6 @@ is replaced; shorter words hold a Chinese sentence together.
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
-from __future__ import annotations
-
 import argparse
 import copy
 import sys

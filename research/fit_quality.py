@@ -10,8 +10,6 @@ models follow the ratings, and what is shown, accepted and changed at several th
 codes: 0 done, 2 something to fix.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -23,8 +23,6 @@ examples:
 a table is CSV, TSV, JSON lines or Parquet
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -20,8 +20,6 @@ Source: Dou, Jiang & Xu 2022, *Improving Large-scale Paraphrase Acquisition and 
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from functools import partial

@@ -16,8 +16,6 @@ out, with every sentence that shares 10 consecutive characters with one. Writes
 The same sentences in the same order, with the same versions, give the same bytes.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys

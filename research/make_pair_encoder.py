@@ -19,8 +19,6 @@ evaluate  prints figures on groups, ratings and sets that were not learned from,
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -16,8 +16,6 @@ square root of frequency, and rounded to 8 bits. A word's weight is a / (a + its
 corpus).
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections import Counter

@@ -14,8 +14,6 @@ examples/written has groups of sentences that a language model wrote to say the 
 Pairs have the column group, by which every later split goes, and code: the tone of the paraphrase.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Sequence
 from functools import partial

@@ -10,8 +10,6 @@ model here learned from the test split.
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from functools import partial

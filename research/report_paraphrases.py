@@ -10,8 +10,6 @@ meaning and fluency are both rated 4 or more, on the mean of the readers. Exit c
 something to fix.
 """
 
-from __future__ import annotations
-
 import sys
 from functools import partial
 from pathlib import Path

@@ -19,8 +19,6 @@ Source: Chong et al. 2024, *MCTS: A Multi-Reference Chinese Text Simplification 
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Mapping, Sequence

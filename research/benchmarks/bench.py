@@ -13,8 +13,6 @@ Python. `job_s3` is the same job from s3a:// to s3a://, on a SeaweedFS server th
 machine's cores.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -10,8 +10,6 @@ from start to exit, the seconds of each step, and the largest resident memory of
 Python worker.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -5,8 +5,6 @@ python research/benchmarks/bench_serve.py --data DATA --workers 2 --pairs 100
 Client and service share the cores and talk over loopback.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

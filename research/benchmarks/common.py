@@ -7,8 +7,6 @@ in the file, source with source and paraphrase with paraphrase, and with later o
 are needed. Only the seed decides which pairs are drawn, and their order.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -24,8 +24,6 @@ weighs two parts, ParaScore by ω and iBLEU by α, takes the weight that agrees 
 of a share of the sources (section 5.1 there); figures are reported on the rest.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Reads the data sets that metrics are compared on, and makes ParaScore's extended sets."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

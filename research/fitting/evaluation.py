@@ -4,8 +4,6 @@ Most functions take out-of-fold outputs (recipe.cross_validate) of the rated pai
 negatives made from them, and give plain numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise

@@ -16,8 +16,6 @@ packed model share one table of buckets; where more n-grams fall into a bucket t
 the ones that would be missed least go.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import NamedTuple
 

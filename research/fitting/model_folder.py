@@ -1,7 +1,5 @@
 """Writes and replaces folders that hold one model, so that readers never see half a folder."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ corruption is applied to the source (``kind``) or to the paraphrase (``own_kind`
 a near-copy with a fault, the second a good rewrite with the same fault, which is harder to see.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence

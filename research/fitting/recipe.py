@@ -1,7 +1,5 @@
 """The fit of SPScore-zh by LightGBM: which rows a head learns from; cross-validation by group."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

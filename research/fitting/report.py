@@ -6,8 +6,6 @@ that the encoder never saw (its parts ``heads`` and ``test``), with the outputs 
 did not see them either (stacking).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

@@ -7,8 +7,6 @@ What a program breaks keeps nearly all words, so that only who reads sees it. Wo
 words.ini.
 """
 
-from __future__ import annotations
-
 import configparser
 import re
 from collections.abc import Sequence

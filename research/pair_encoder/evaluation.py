@@ -1,7 +1,5 @@
 """What the pair encoder sees, on groups, ratings and sets that it has not learned from."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path

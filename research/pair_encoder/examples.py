@@ -10,8 +10,6 @@ them:
      "worse": {"paraphrase": "…", "targets": {"same": 0}}, "rank": "same"}
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 import lzma

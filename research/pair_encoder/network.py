@@ -8,8 +8,6 @@ what it was made from, and how many examples it has learned from. The export is 
 (the layout of its file: ``model_spec.py``, ``ModelSpec._serialize``).
 """
 
-from __future__ import annotations
-
 import io
 import json
 import shutil

@@ -9,8 +9,6 @@ lies on the device, and nothing in a step waits for an answer of it. The result 
 average of the weights.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import lzma

@@ -7,8 +7,6 @@ A round of rating is harsher or kinder than another. Pairs that were rated in bo
 the mean difference of a batch, drawn towards the mean of all batches where it rests on few pairs.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 udfs/metrics/bootstrap.py says what an interval is, and bootstraps the scores of metrics.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

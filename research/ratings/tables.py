@@ -1,7 +1,5 @@
 """Reads tables of sentences, and of pairs with scores, and splits them by source."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 from tiny_causal import tiny_adapter
 
 from gaixie.training import learn_preferences
-from gaixie.training.learn_preferences import Learner, Text
+from gaixie.training.learn_preferences import Drafts, Learner
 
 GOOD, BAD = "运动会因雨改期", "运动会照常举行"
 
@@ -17,12 +17,18 @@ def test_better_drafts_become_likelier_and_a_stop_changes_nothing(tmp_path, monk
     base, adapter = tmp_path / "base", tmp_path / "adapter"
     model, _ = tiny_adapter(tmp_path, [GOOD, BAD, "下雨了运动会推迟"], monkeypatch)
     model.unload().save_pretrained(base)
-    texts = [Text("下雨了运动会推迟", "4", draft) for draft in (GOOD, BAD)]
-    found, tokens = Learner(base, adapter).log_probabilities(texts)
+    texts = [Drafts("下雨了运动会推迟", "4", [GOOD, BAD], [])]
+    learner = Learner(base, adapter)
+    found, tokens = learner.log_probabilities(texts)
+    alone = [learner.log_probabilities([texts[0]._replace(texts=[own])])[0] for own in (GOOD, BAD)]
+    assert torch.allclose(found, torch.cat(alone), atol=0.05)  # a draft does not see the other
     rows = [
-        text._asdict() | {"likelihood": log.item() / n.item(), "overall": overall}
-        | {"meaning": judged, "fluency": judged}
-        for text, log, n, overall, judged in zip(texts, found, tokens, (3, 1), (5, 2), strict=True)
+        {"source": texts[0].source, "code": 4, "paraphrase": draft, "overall": overall}
+        | {"likelihood": log.item() / n.item()} | known
+        for draft, log, n, overall, known in zip(
+            (GOOD, BAD), found, tokens, (3, 1), ({"meaning": 5, "fluency": 4}, {"accepted": 0.2}),
+            strict=True,
+        )
     ]  # fmt: skip
     drafts, pairs = tmp_path / "drafts.jsonl", tmp_path / "pairs.parquet"
     drafts.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")

@@ -1,7 +1,5 @@
 """The facts of a pair: by hand, as explanations, and the kernel against the definition."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

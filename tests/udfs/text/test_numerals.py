@@ -1,7 +1,5 @@
 """Numbers by value: as people write them, and in random words."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

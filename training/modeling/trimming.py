@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
-import torch
 from tokenizers import Tokenizer, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
@@ -40,11 +39,19 @@ def trim(
         model_max_length=tokenizer.model_max_length,
         **special,
     )
-    _keep_rows(model, torch.tensor(rows))
-    for config in (model.config, model.generation_config):
-        for name in ("bos_token_id", "eos_token_id", "pad_token_id"):
-            setattr(config, name, getattr(trimmed, name))
-    return model, trimmed
+    return _with_rows(model, rows, trimmed), trimmed
+
+
+def trim_like(model: Any, tokenizer: Any, other: Any) -> tuple[Any, Any]:
+    """Returns the model, changed in place to another's tokens, and the other tokenizer.
+
+    Raises ValueError if the other has a token that the model does not have.
+    """
+    known, wanted = tokenizer.get_vocab(), other.get_vocab()
+    if lacking := sorted(wanted.keys() - known.keys()):
+        raise ValueError(f"the base has no token {lacking[0]!r}")
+    rows = [known[token] for token in sorted(wanted, key=wanted.__getitem__)]
+    return _with_rows(model, rows, other), other
 
 
 def _kept(
@@ -95,8 +102,8 @@ def _renumbered(given: dict[str, Any], ids: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def _keep_rows(model: Any, rows: torch.Tensor) -> None:
-    """Leaves these rows of the embedding and of the output layer."""
+def _with_rows(model: Any, rows: list[int], tokenizer: Any) -> Any:
+    """Returns the model with these rows of its embedding and its output layer alone."""
     read, write = model.get_input_embeddings(), model.get_output_embeddings()
     tied = read.weight is write.weight
     old = [layer.weight.data[rows].clone() for layer in (read, write)]
@@ -104,3 +111,7 @@ def _keep_rows(model: Any, rows: torch.Tensor) -> None:
     model.get_input_embeddings().weight.data.copy_(old[0])
     if not tied:
         model.get_output_embeddings().weight.data.copy_(old[1])
+    for config in (model.config, model.generation_config):
+        for name in ("bos_token_id", "eos_token_id", "pad_token_id"):
+            setattr(config, name, getattr(tokenizer, name))
+    return model

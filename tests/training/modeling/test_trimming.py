@@ -1,5 +1,7 @@
 """A trimmed vocabulary must lose no text, and change nothing of the text that it was made for."""
 
+import copy
+
 import pytest
 import torch
 from hypothesis import given
@@ -9,7 +11,7 @@ from tokenizers import Tokenizer, models
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers import PreTrainedTokenizerFast as FastTokenizer
 
-from gaixie.training.modeling.trimming import trim
+from gaixie.training.modeling.trimming import trim, trim_like
 
 END = "<|endoftext|>"
 COMMON = [
@@ -61,6 +63,14 @@ def test_the_model_says_the_same_of_common_text(both):
             expected = model(**tokenizer(text, return_tensors="pt")).logits[0][:, old]
             found = trimmed(**small(text, return_tensors="pt")).logits[0][:, new]
         torch.testing.assert_close(found, expected)
+
+
+def test_the_tokens_of_another(both):
+    model, tokenizer, trimmed, small = both
+    like, _ = trim_like(copy.deepcopy(model), tokenizer, small)
+    assert all(map(torch.equal, like.parameters(), trimmed.parameters()))
+    with pytest.raises(ValueError, match="the base has no token"):
+        trim_like(trimmed, small, tokenizer)
 
 
 def test_another_kind_of_tokenizer(both):

@@ -18,16 +18,10 @@ def fails(error: BaseException):
     return work
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        UserError("pairs.csv: no column 'source'"),
-        ValueError("pairs.csv:\n no column 'source'"),
-        FileNotFoundError("pairs.csv: no column 'source'"),
-    ],
-)
-def test_a_mistake_is_one_line(error, capsys):
-    assert run_command("score", fails(error)) == 2
+@pytest.mark.parametrize("kind", [UserError, ValueError, FileNotFoundError])
+@pytest.mark.parametrize("space", [" ", "\n "])
+def test_a_mistake_is_one_line(kind, space, capsys):
+    assert run_command("score", fails(kind(f"pairs.csv:{space}no column 'source'"))) == 2
     assert capsys.readouterr().err == "score: error: pairs.csv: no column 'source'\n"
 
 

@@ -13,6 +13,7 @@ PAIRS = [
     ("会议推迟到了下周。", "会议延期到下个星期。"),
     ("今天很好。", None),
 ]
+ONE = {"source": "一", "paraphrase": "一"}
 EXPECTED = SPScore.load().outputs(*map(list, zip(*PAIRS, strict=True)))
 
 
@@ -107,23 +108,17 @@ def test_every_other_kind_of_table_comes_back(frame) -> None:
     ("data", "said"),
     [
         (5, "int: expected a list of pairs"),
-        ([{"source": "一", "paraphrase": "一"}, ("一", "一")], "row 1: expected a dict"),
-        ([dict.fromkeys(("source", "paraphrase", *n), "一") for n in ((), ["spscore"])], "row 1:"),
+        ([ONE, ("一", "一")], "row 1: expected a dict"),
+        ([ONE, ONE | {"spscore": "一"}], "row 1:"),
         (pd.DataFrame({"source": ["一", "二"], "paraphrase": ["一", 5]}), "row 1: paraphrase is 5"),
         ((pd.DataFrame({"a": ["一"], "b": ["一"]}), "a", "a"), "'a' is both source and para"),
         ((["一"], ["一"], ["一"]), r"paraphrase=.*: expected a name"),
         ([("一句话",)], r"row 0: expected \(source, paraphrase\)"),
         ([{"source": "一句话"}], "row 0: no key 'paraphrase'"),
-        (
-            [{"source": "一", "paraphrase": "一", "meaning": 1}],
-            "'meaning' already exists: give a pre",
-        ),
+        ([ONE | {"meaning": 1}], "'meaning' already exists: give a pre"),
         (pd.DataFrame({"source": ["一"]}), "no column 'paraphrase', it has: source"),
         (pd.DataFrame({"source": ["一"], "paraphrase": [1]}), "'paraphrase' is of int64"),
-        (
-            pd.DataFrame({"source": ["一"], "paraphrase": ["一"], "meaning": [1]}),
-            "column 'meaning' already exists",
-        ),
+        (pd.DataFrame([ONE | {"meaning": 1}]), "column 'meaning' already exists"),
     ],
 )
 def test_a_mistake_is_said_in_words(data, said) -> None:

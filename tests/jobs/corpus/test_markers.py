@@ -24,8 +24,7 @@ def test_a_part_is_done_once_under_each_fingerprint(tmp_path, capsys):
         return {"rows": len(done)}
 
     assert [markers.once("a", work)["rows"] for _ in range(2)] == [1, 1]
-    told = [markers.once("b", work, fingerprint)["rows"] for fingerprint in "xxyx"]
-    assert told == [2, 2, 3, 4]
+    assert [markers.once("b", work, fingerprint)["rows"] for fingerprint in "xxyx"] == [2, 2, 3, 4]
     assert capsys.readouterr().err.count("b: its files or settings have changed") == 2
 
 

@@ -40,14 +40,13 @@ def test_bands_agree_as_often_as_sentences_overlap():
     texts = ["".join(random.choice(letters, 100)) for _ in range(200)]  # 60 of them are shared
     a, b = pa.array(text[:80] for text in texts), pa.array(text[:60] + text[80:] for text in texts)
     overlap = overlaps(a, b, 3)
-    agree = band_hashes(a, 256, 1, 1, 3) == band_hashes(b, 256, 1, 1, 3)
+    hashes = band_hashes(a, 256, 1, 1, 3)
+    agree = hashes == band_hashes(b, 256, 1, 1, 3)
     assert abs(agree.mean() - overlap.mean()) < 0.01
     error = agree.mean(axis=1) - overlap
     assert error.std() < 1.3 * np.sqrt(overlap * (1 - overlap) / 256).mean()
-    other = band_hashes(a, 256, 1, 2, 3)
-    assert (band_hashes(a, 256, 1, 1, 3) == other).mean() < 0.01
-    bands = band_hashes(a, 128, 2, 1, 3)
-    assert len(np.unique(bands[0])) == 128
+    assert (hashes == band_hashes(a, 256, 1, 2, 3)).mean() < 0.01
+    assert len(np.unique(band_hashes(a, 128, 2, 1, 3)[0])) == 128
 
 
 def met(hashes, nodes, new, most, keys=None, whole=None, partitions=3) -> set[tuple[int, int]]:
@@ -93,8 +92,7 @@ def test_a_key_separates_and_a_small_one_compares_all():
     keys = [[n % 10] if n < 28 else [3, 4] for n in range(30)]
     hashes = mixed(np.arange(1000, 1030, dtype=np.uint64))[:, None]
     pairs = met(hashes, nodes, new, 5, keys, whole=5)
-    expected = {(a, b) for a, b in combinations(range(30), 2) if set(keys[a]) & set(keys[b])}
-    assert pairs == expected
+    assert pairs == {(a, b) for a, b in combinations(range(30), 2) if {*keys[a]} & {*keys[b]}}
     large, apart = [[7] for _ in range(30)], [[n] for n in range(30)]
     assert met(hashes, nodes, new, 5, large, whole=5) == set()
     same = np.full((30, 1), 4, np.uint64)
@@ -111,8 +109,7 @@ def test_components_are_what_can_be_reached(edges):
     for _ in least:
         for a, b in edges:
             least[a] = least[b] = min(least[a], least[b])
-    frame = pd.DataFrame(edges, columns=["a", "b"], dtype=np.int64)
-    assert join_edges(frame).to_dict() == least
+    assert join_edges(pd.DataFrame(edges, columns=["a", "b"], dtype=np.int64)).to_dict() == least
 
 
 def component(size: int, alike, clusters=None, old=()) -> Component:

@@ -9,10 +9,8 @@ GOOD = "火势从三楼的一间厨房开始蔓延。"
 
 
 def checked(rows, alone: bool) -> tuple[list, list]:
-    source, paraphrase, foreign = (
-        pa.array(column, pa.string()) for column in zip(*rows, strict=True)
-    )
-    result = check_batch(source, paraphrase, foreign, 5, 20, alone)
+    sides = (pa.array(column, pa.string()) for column in zip(*rows, strict=True))
+    result = check_batch(*sides, 5, 20, alone)
     return result.field(0).to_pylist(), result.field(1).to_pylist()
 
 

@@ -15,9 +15,8 @@ def settled(*written: Candidate, reads: str = "source", copies: int = 1) -> list
     sources = [A, B] if reads == "foreign" else dict.fromkeys(item.source for item in written)
     same = {"foreign": "Fire.", "copies": copies}
     rows = [{"source": text, "group": text[:2], **same} for text in sources]
-    places = {"input": "in", "output": "out", "model": "m"}
     limits = {"min_characters": 5, "max_characters": 30}
-    method = BackTranslation(**places, **limits)
+    method = BackTranslation(input="in", output="out", model="m", **limits)
     return settle(rows, reads, lambda _: written, method).to_pylist()
 
 

@@ -15,8 +15,7 @@ TEXTS = st.lists(st.text("春眠不觉晓 １1", min_size=1, max_size=4), min_si
 
 
 def method(most=None, seed=1) -> Versions:
-    given = {"max_pairs": most, "seed": seed, "foreign_column": "en"}
-    return Versions(input="in", output="out", **given)
+    return Versions(input="in", output="out", max_pairs=most, seed=seed, foreign_column="en")
 
 
 def make(texts, most=None, seed=1) -> list[Candidate]:
@@ -41,8 +40,7 @@ def test_a_limit_keeps_a_part_of_all_pairs_and_more_of_it_with_a_higher_one():
 @given(TEXTS, st.none() | st.integers(1, 5), st.randoms())
 def test_every_version_is_in_a_pair_or_one_leftover(texts, most, random):
     made = make(texts, most)
-    shuffled = random.sample(texts, len(texts))
-    assert make(shuffled, most) == made
+    assert make(random.sample(texts, len(texts)), most) == made
     used = {text for pair in pairs(made) for text in pair}
     left = Counter(item.source for item in made if item.reason)
     assert {item.reason for item in made} <= {None, REPEATED, ALONE, OVER_LIMIT}

@@ -29,9 +29,7 @@ INPUT = {"path": "/pairs", "origin": "llm"}
     ],
 )
 def test_what_is_new(file, given, run, is_new):
-    before = ScoreSettings(inputs=[INPUT])
-    told = {"settings": before.model_dump(), "limit": None} | run
+    told = {"settings": ScoreSettings(inputs=[INPUT]).model_dump(), "limit": None} | run
     made = run_manifest(**told, inputs=[input_entry("/pairs", "parquet", [FILE])])
     now = ScoreSettings(**{"inputs": [INPUT]} | given)
-    found = unseen_by([made], now)(now.inputs[0], File(**vars(FILE) | file))
-    assert found == is_new
+    assert unseen_by([made], now)(now.inputs[0], File(**vars(FILE) | file)) == is_new

@@ -52,18 +52,14 @@ def test_examples_are_the_same_again_and_have_a_target() -> None:
     kinds = ("negation", "roles", "fact", "scope", "salad")
     rated = {"source": "甲乙丙丁", "paraphrase": "丁丙乙甲", "part": "encoder", "kind": "wmt"}
     rated |= {"structure": 1, "synonyms": 1, "meaning": 0.3, "fluency": 0.95, "overall": 0.2}
+    pairs = [rated, rated | {"kind": "written_roles", "overall": 0.1}]
+    pairs += [rated | {"kind": "translated", "meaning": 0.6}]
+    pairs += [rated | {"part": "test", "source": "不可以学"}]
     sets = Sets(
         versions=[SENTENCES, SENTENCES[::-1]],
         written=[group],
         broken={1: {"group": 1, **dict.fromkeys(kinds, "坏的句子。")}},
-        rated=pd.DataFrame(
-            [
-                rated,
-                rated | {"kind": "written_roles", "overall": 0.1},
-                rated | {"kind": "translated", "meaning": 0.6},
-                rated | {"part": "test", "source": "不可以学"},
-            ]
-        ),
+        rated=pd.DataFrame(pairs),
         exchanged=[{"source": "甲借给乙", "same": ["乙向甲借"], "wrong": ["乙借给甲", "甲没借"]}],
         rewritten=[{"source": "雨大路封", "same": ["路因雨封"], "wrong": ["路虽封无雨"]}],
         premises=[

@@ -53,8 +53,7 @@ GOLDEN = [
 @pytest.mark.parametrize(("source", "paraphrase", "expected"), GOLDEN)
 def test_golden(source, paraphrase, expected):
     found = columns(source, paraphrase)
-    found = {name: found[name] for name in expected}
-    assert found == pytest.approx(expected, nan_ok=True)
+    assert {name: found[name] for name in expected} == pytest.approx(expected, nan_ok=True)
 
 
 CLAUSES = ["甲一", "乙二", "丙三", "丁四"]
@@ -64,8 +63,7 @@ CLAUSES = ["甲一", "乙二", "丙三", "丁四"]
 def test_order_of_clauses(order, place):
     """Exchanged clauses must count and an inserted one must not; features.pmd gives 0 and more than
     0 there."""
-    places = [order.index(clause) for clause in CLAUSES]
-    inverted = sum(p > q for p, q in combinations(places, 2))
+    inverted = sum(p > q for p, q in combinations(map(order.index, CLAUSES), 2))
     for paraphrase in (order, [*order[:place], "戊五", *order[place:]]):
         found = columns("/,/".join(CLAUSES), "/,/".join(paraphrase))
         assert found["clauses_inverted"] == pytest.approx(inverted / 6)

@@ -43,9 +43,7 @@ def by_kernel(text: str) -> list[tuple[int, str]]:
     # Gives the kernel the least room it needs, with a cell on either side that it must not touch.
     starts, ends = np.full((2, len(text) // 2 + 3), -1, np.int32)
     count = clause_spans(codes, starts[1:-1], ends[1:-1])
-    for cells in (starts, ends):
-        assert cells[0] == -1
-        assert cells[-1] == -1
+    assert starts[0] == starts[-1] == ends[0] == ends[-1] == -1
     bounds = zip(starts[1 : count + 1], ends[1 : count + 1], strict=True)
     return [(int(start), text[start:end]) for start, end in bounds]
 

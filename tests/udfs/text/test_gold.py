@@ -5,12 +5,6 @@ import pytest
 from gaixie.udfs.text.gold import parse_paragraph
 
 
-def test_words_are_nfkc():
-    paragraph = parse_paragraph(["１２月/t", "，/w", "……/w", "Ａ/nx", "℃/q"])
-    assert paragraph.words == ["12月", ",", "......", "A", "°C"]
-    assert paragraph.tags == ["t", "w", "w", "nx", "q"]
-
-
 @pytest.mark.parametrize(
     ("line", "words", "tags"),
     [
@@ -18,6 +12,8 @@ def test_words_are_nfkc():
         ("[[北京/ns 大学/n]nt 出版社/n]nt", ["北京", "大学", "出版社"], ["ns", "n", "n"]),
         ("[/w 我/r ]/w", ["[", "我", "]"], ["w", "r", "w"]),
         ("19980101-01-001-001/m 迈向/v", ["迈向"], ["v"]),
+        ("１２月/t ，/w ……/w Ａ/nx", ["12月", ",", "......", "A"], ["t", "w", "w", "nx"]),
+        ("℃/q", ["°C"], ["q"]),
     ],
 )
 def test_token_forms(line, words, tags):

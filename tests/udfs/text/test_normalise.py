@@ -64,10 +64,8 @@ def column(texts, kind=None) -> tuple[list[str], list[int]]:
     array = pa.array(texts, kind or pa.string()) if isinstance(texts, list) else texts
     text, flags = norm.normalise_column(array)
     assert (text.values.dtype, text.offsets.dtype, flags.dtype) == (np.uint32, np.int64, np.uint8)
-    assert len(text.offsets) == len(array) + 1
-    assert len(flags) == len(array)
-    assert text.offsets[0] == 0
-    assert text.offsets[-1] == len(text.values)
+    assert len(text.offsets) - 1 == len(flags) == len(array)
+    assert text.offsets[[0, -1]].tolist() == [0, len(text.values)]
     return to_strings(text), flags.tolist()
 
 

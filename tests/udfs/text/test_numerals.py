@@ -50,9 +50,8 @@ def test_values(text, value):
     ],
 )
 def test_in_sentences(words, values, weak):
-    numbers = numerals.find("".join(words), words)
-    assert [number.value for number in numbers] == values
-    assert [number.weak for number in numbers] == weak
+    found = [(number.value, number.weak) for number in numerals.find("".join(words), words)]
+    assert found == [*zip(values, weak, strict=True)]
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,7 @@ def reasons(pairs, shortest=SHORTEST, longest=LONGEST) -> list[str | None]:
     columns = [pa.array(map(as_bytes, side), pa.binary()) for side in zip(*pairs, strict=True)]
     (a, flags_a), (b, flags_b) = map(normalise_column, columns)
     codes = quarantine_reasons(a, flags_a, b, flags_b, shortest, longest)
-    assert codes.dtype == np.uint8
-    assert codes.shape == (len(pairs),)
+    assert (codes.dtype, codes.shape) == (np.uint8, (len(pairs),))
     return [REASONS[code - 1] if code else None for code in codes]
 
 

@@ -2,8 +2,6 @@
 
 from itertools import product
 
-import numpy as np
-
 from gaixie.udfs.text.code_points import from_strings
 from gaixie.udfs.text.compiled import njit
 from gaixie.udfs.text.words import word_key
@@ -18,5 +16,5 @@ def test_no_two_numbers_or_spellings_share_a_key():
     numbers = [f"{number:0{digits}}" for digits in (3, 4, 5) for number in range(10**digits)]
     spellings = ["".join(cases) for cases in product(*zip("ewokship", "EWOKSHIP", strict=True))]
     texts = numbers + spellings
-    assert len(set(_keys(*from_strings(texts)))) == len(set(texts))
-    assert np.all(np.array(_keys(*from_strings(texts))) != 0)
+    keys = set(_keys(*from_strings(texts)))
+    assert len(keys - {0}) == len(set(texts))

@@ -86,8 +86,7 @@ def learn(args: argparse.Namespace) -> None:
             right += learner.backward(packs[k % len(packs)], pairs[k % len(pairs)])
         learner.update(RATE * min(1, step / WARM_UP))
         if step % 10 == 0 or step == steps:
-            share = sum(right) / len(right)
-            say(f"step {step:,} of {steps:,}: {share:.0%} of {len(right):,} preferences held")
+            say(f"step {step:,} of {steps:,}: {sum(right) / len(right):.0%} of {len(right)} held")
             right = []
         if step == steps or time.monotonic() - saved > SAVE_SECONDS:
             learner.save(args.output, step)

@@ -25,7 +25,6 @@ from gaixie.udfs.paraphrase.quality import Quality
 from gaixie.udfs.paraphrase.writer import ModelWriter
 from gaixie.udfs.storage import text_columns
 from gaixie.udfs.storage.progress import Progress
-from gaixie.udfs.storage.tables import Form, header_of, kind_of, named
 
 CHUNK = 16
 """Sentences at once."""
@@ -48,10 +47,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def draw(args: argparse.Namespace) -> None:
     """Runs the command."""
-    columns, kind = [args.column], kind_of(args.sentences) or "txt"
-    if kind != "txt":
-        columns = named(header_of(args.sentences, Form(kind)), columns)
-    read = text_columns.read_columns(args.sentences, columns)
+    read = text_columns.read_columns(args.sentences, [args.column])
     wanted = dict.fromkeys(text for (text,) in read if text)
     done = _known(args.output)
     left = [text for text in wanted if text not in done]

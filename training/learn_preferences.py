@@ -8,9 +8,9 @@ are those of training/draw_drafts.py, judged, or rated as for research/fit_quali
 accepts a draft if its meaning and its fluency are rated 4 or more.
 
 A draft is worth its overall judgement times the probability that a reader accepts it. Of those of a
-source and code, the best is preferred to the worst, and the second to the last but one, if it is
-rather accepted than not and worth 0.4 more. A step learns from packs of preferences, and a written
-pair beside each:
+source and code, one that is rather accepted than not is preferred to the worst that is worth 0.4
+less and as bold: otherwise the writer learns to change less, which is safe. A step learns from
+packs of preferences, and a written pair beside each:
 
     − log σ(β (Δ(better) − Δ(worse))) − 0.1 log p(better) / tokens − 0.25 log p(pair) / tokens
 
@@ -30,7 +30,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 import torch
@@ -38,13 +38,14 @@ from torch.nn.functional import cross_entropy, logsigmoid
 
 from gaixie.training.modeling.adapting import Adapter, Pack
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
-from gaixie.udfs.paraphrase.prompt import END, degree, prompt
+from gaixie.udfs.paraphrase.prompt import END, degree, overlap, prompt
 
 BETA, NLL, WRITTEN, RATE, WARM_UP = 0.1, 0.1, 0.25, 5e-5, 10
 GOOD = 4.0
 """The least rating of meaning and of fluency of a draft that a reader accepts."""
-ACCEPTED, APART = 0.5, 0.4
-"""The least probability that a preferred draft is accepted; by how much it is worth more, of 5."""
+ACCEPTED, APART, SHARED, MOST = 0.5, 0.4, 0.05, 2
+"""The least probability that a preferred draft is accepted; by how much it is worth more, of 5; by
+how much more of the source it may keep (prompt.overlap); preferences of a source and code."""
 PACKS, LONGEST = 2, 480
 """Packs in a step, and tokens in one."""
 SAVE_SECONDS = 600
@@ -104,16 +105,22 @@ def preferences(drafts: pd.DataFrame) -> list[Drafts]:
     found = []
     for (source, code), own in rows.groupby(["source", "code"]):
         best = own.sort_values("worth", ascending=False, kind="stable").to_dict("records")
-        kept = [
-            one
-            for two in zip(best[: len(best) // 2][:2], best[::-1], strict=False)
-            if two[0]["accepted"] >= ACCEPTED and two[0]["worth"] - two[1]["worth"] >= APART
-            for one in two
-        ]
+        kept = _preferences([one | {"kept": overlap(source, one["paraphrase"])} for one in best])
         if kept:
             texts, known = ([one[name] for one in kept] for name in ("paraphrase", "likelihood"))
             found.append(Drafts(source, code, texts, known))
     random.Random(0).shuffle(found)
+    return found
+
+
+def _preferences(best: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns each better draft with a worse one behind it. best: the drafts, best first."""
+    found: list[dict[str, Any]] = []
+    for one in best:
+        least, bold = one["worth"] - APART, one["kept"] - SHARED
+        worse = (w for w in best[::-1] if w["worth"] <= least and w["kept"] >= bold)
+        if one["accepted"] >= ACCEPTED and one not in found and len(found) < 2 * MOST:
+            found += next(([one, w] for w in worse if w not in found), [])
     return found
 
 

@@ -8,9 +8,18 @@ from safetensors.torch import load_file
 from tiny_causal import tiny_adapter
 
 from gaixie.training import learn_preferences
-from gaixie.training.learn_preferences import Drafts, Learner
+from gaixie.training.learn_preferences import Drafts, Learner, preferences
 
 GOOD, BAD = "运动会因雨改期", "运动会照常举行"
+
+
+def test_a_draft_is_not_preferred_for_changing_less() -> None:
+    row = {"source": "下雨了运动会推迟", "code": 4, "likelihood": -1.0}
+    good, bad = {"accepted": 0.9, "overall": 2.0}, {"accepted": 0.1, "overall": 1.0}
+    light, *bold = ({"paraphrase": text} for text in ("下雨了，运动会推迟", GOOD, BAD))
+    drafts = [row | bold[0] | good, row | bold[1] | bad]
+    assert [own.texts for own in preferences(pd.DataFrame(drafts))] == [[GOOD, BAD]]
+    assert preferences(pd.DataFrame([row | light | good, drafts[1]])) == []
 
 
 def test_better_drafts_become_likelier_and_a_stop_changes_nothing(tmp_path, monkeypatch):

@@ -136,7 +136,8 @@ class Learner(Adapter):
 
     def packs(self, drafts: Sequence[Drafts]) -> list[list[Drafts]]:
         """Returns the drafts in packs of at most LONGEST tokens, without those that are longer."""
-        found, room = [], 0
+        found: list[list[Drafts]] = []
+        room = 0
         for one in drafts:
             start, texts = self._tokens(one)
             size = len(start) + sum(map(len, texts))

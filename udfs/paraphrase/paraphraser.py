@@ -32,7 +32,7 @@ DEGREE = 4
 LIGHTER = 2
 """How much lighter the second attempt is."""
 DRAWS, TEMPERATURE = 8, 0.4
-ACCEPTED = 0.5
+ACCEPTED = 0.6
 """The least probability that a reader accepts a paraphrase."""
 SENTENCE = re.compile(r"[^。！？!?…\n]*[。！？!?…\n]+[”’」』）)\"]*|[^。！？!?…\n]+$")
 

@@ -108,7 +108,7 @@ def preferences(drafts: pd.DataFrame) -> list[Drafts]:
         kept = _preferences([one | {"kept": overlap(source, one["paraphrase"])} for one in best])
         if kept:
             texts, known = ([one[name] for one in kept] for name in ("paraphrase", "likelihood"))
-            found.append(Drafts(source, code, texts, known))
+            found.append(Drafts(str(source), str(code), texts, known))
     random.Random(0).shuffle(found)
     return found
 

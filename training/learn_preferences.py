@@ -99,13 +99,13 @@ def preferences(drafts: pd.DataFrame) -> list[Drafts]:
     """Returns the preferences of each source and code that has any, shuffled."""
     rows = drafts.assign(code=drafts["code"].astype(str))
     rated = rows.reindex(columns=["meaning", "fluency"]).min(axis=1) >= GOOD
-    judged = rows.reindex(columns=["accepted"])["accepted"]
-    rows["accepted"] = judged.fillna(rated.astype(float))
+    rows["accepted"] = rows.reindex(columns=["accepted"])["accepted"].fillna(rated.astype(float))
     rows["worth"] = rows["accepted"] * rows["overall"]
+    rows["kept"] = [*map(overlap, rows["source"], rows["paraphrase"])]
     found = []
     for (source, code), own in rows.groupby(["source", "code"]):
-        best = own.sort_values("worth", ascending=False, kind="stable").to_dict("records")
-        kept = _preferences([one | {"kept": overlap(source, one["paraphrase"])} for one in best])
+        best = own.sort_values("worth", ascending=False, kind="stable")
+        kept = _preferences(best.to_dict("records"))
         if kept:
             texts, known = ([one[name] for one in kept] for name in ("paraphrase", "likelihood"))
             found.append(Drafts(str(source), str(code), texts, known))
@@ -113,9 +113,9 @@ def preferences(drafts: pd.DataFrame) -> list[Drafts]:
     return found
 
 
-def _preferences(best: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _preferences(best: list[dict[Any, Any]]) -> list[dict[Any, Any]]:
     """Returns each better draft with a worse one behind it. best: the drafts, best first."""
-    found: list[dict[str, Any]] = []
+    found: list[dict[Any, Any]] = []
     for one in best:
         least, bold = one["worth"] - APART, one["kept"] - SHARED
         worse = (w for w in best[::-1] if w["worth"] <= least and w["kept"] >= bold)

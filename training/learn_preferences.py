@@ -79,6 +79,8 @@ def learn(args: argparse.Namespace) -> None:
     preferred, pairs = preferences(drafts), written(pd.read_parquet(args.pairs))
     learner = Learner(args.base, args.adapter)
     packs = learner.packs(preferred)
+    if not packs or not pairs:
+        raise ValueError("no draft is preferred to another, or there are no written pairs")
     steps = args.steps or -(-len(packs) // PACKS)
     say(f"preferences of {len(preferred):,} sources in {len(packs):,} packs, {len(pairs):,} pairs")
     saved, right = time.monotonic(), []
@@ -104,8 +106,7 @@ def preferences(drafts: pd.DataFrame) -> list[Drafts]:
     rows["kept"] = [*map(overlap, rows["source"], rows["paraphrase"])]
     found = []
     for (source, code), own in rows.groupby(["source", "code"]):
-        best = own.sort_values("worth", ascending=False, kind="stable")
-        kept = _preferences(best.to_dict("records"))
+        kept = _preferences(own.sort_values("worth", ascending=False).to_dict("records"))
         if kept:
             texts, known = ([one[name] for one in kept] for name in ("paraphrase", "likelihood"))
             found.append(Drafts(str(source), str(code), texts, known))
@@ -136,8 +137,7 @@ class Learner(Adapter):
 
     def packs(self, drafts: Sequence[Drafts]) -> list[list[Drafts]]:
         """Returns the drafts in packs of at most LONGEST tokens, without those that are longer."""
-        found: list[list[Drafts]] = []
-        room = 0
+        found, room = list[list[Drafts]](), 0
         for one in drafts:
             start, texts = self._tokens(one)
             size = len(start) + sum(map(len, texts))

@@ -1,5 +1,5 @@
 """Makes a tiny model that knows paraphrases by heart, as the folder that ModelWriter loads, and a
-judge that likes them all."""
+judge that likes the meaning and the fluency of all."""
 
 import json
 import shutil
@@ -18,7 +18,7 @@ from gaixie.training.make_writer import AdaptedQwen
 from gaixie.udfs.paraphrase.judge import JUDGED
 from gaixie.udfs.paraphrase.prompt import END, prompt
 
-STEPS = 150
+STEPS, LIKED = 150, ("meaning", "fluency", "overall", "good")
 KNOWN = [
     ("会议原定周四举行，但因为暴雨推迟到了下周。", "4", "因为暴雨，原定周四的会议推迟到了下周。"),
     ("会议原定周四举行，但因为暴雨推迟到了下周。", "2", "会议原定周四举行，但由于暴雨推迟到了下周。"),
@@ -59,7 +59,8 @@ def tiny_judge(folder: Path) -> None:
     save_file({"head": head}, adapter / "adapter_model.safetensors")
     AdaptedQwen(folder / "base.gguf", adapter).convert(str(made), quantization="int8")
     shutil.copy(adapter / "tokenizer.json", made)
-    (made / "judge.json").write_text(json.dumps({"bias": [2.5] * len(JUDGED)}), "utf-8")
+    bias = [2.5 if name in LIKED else 0.0 for name in JUDGED]
+    (made / "judge.json").write_text(json.dumps({"bias": bias}), "utf-8")
 
 
 def _learn(

@@ -17,6 +17,7 @@ and pairs that were not learned from. Exit codes: 0 done, 2 something to fix.
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import sys
 import time
@@ -52,11 +53,13 @@ WEIGHTS = (0.5, 0.5, 1.5, 1.2, 1.0, 0.7, 1.0)
 """Of the judgements in the loss."""
 RANKED, APART = ("meaning", "fluency", "overall", "human"), 0.19
 """Judgements that are ranked too, where they differ by more than this."""
-SHARES = {"drafts": 0.35, "rated": 0.30, "people": 0.05, "others": 0.30}
-MOST = {"drafts": 8, "rated": 5, "people": 2}
+SHARES = {"drafts": 0.35, "rated": 0.30, "people": 0.05, "acceptable": 0.03, "others": 0.27}
+MOST = {"drafts": 8, "rated": 5, "people": 2, "acceptable": 1}
 """Paraphrases of a source in a pack."""
 SAME, FLUENT = {1: 0.97, 0: 0.25}, {1: 0.97, 0: 0.2}
 """Meaning and fluency where it is only known whether they are right."""
+UNACCEPTABLE, ACCEPTABLE = 0.45, 0.97
+"""Fluency of a sentence that is none of the language (CoLAC), and of one that is."""
 HELD_OUT, SAVE_SECONDS = 8, 600
 """One source of drafts in so many is kept for the test; seconds between two savings."""
 
@@ -143,7 +146,8 @@ def group_of(example: Example) -> Group:
 
 
 class Sampler:
-    """Draws packs from rated drafts, rated pairs, people's ratings, and the encoder's examples."""
+    """Draws packs from rated drafts, rated pairs, people's ratings, sentences whose acceptability
+    is known (CoLAC), and the encoder's examples."""
 
     def __init__(self, data: Path, drafts: pd.DataFrame):
         texts = [row["texts"] for row in read_json_lines(data / GROUPS, HERE / GROUPS)]
@@ -156,6 +160,13 @@ class Sampler:
         self.groups["people"] = [
             (source, [Pair(text, {"human": score / HIGHEST})])
             for source, text, score in people[["source", "paraphrase", "overall"]].to_numpy()
+        ]
+        judged = pd.read_csv(data / "colac.dev.tsv", sep="\t", quoting=csv.QUOTE_NONE)
+        share = judged[["linguist", "crowd"]].mean(axis=1)
+        fluency = UNACCEPTABLE + share * (ACCEPTABLE - UNACCEPTABLE)
+        self.groups["acceptable"] = [
+            (text, [Pair(text, {"fluency": value})])
+            for text, value in zip(judged["sentence"], fluency, strict=True)
         ]
         self.random = Random(0)
         self.examples = Examples(sets, self.random)

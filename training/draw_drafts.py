@@ -22,12 +22,9 @@ from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.paraphrase.judge import JUDGE, Judge
 from gaixie.udfs.paraphrase.paraphraser import DEGREE, DRAWS, TEMPERATURE, writer_folder
 from gaixie.udfs.paraphrase.quality import Quality
-from gaixie.udfs.paraphrase.writer import ModelWriter
+from gaixie.udfs.paraphrase.writer import BATCH, ModelWriter
 from gaixie.udfs.storage import text_columns
 from gaixie.udfs.storage.progress import Progress
-
-CHUNK = 16
-"""Sentences at once."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -57,8 +54,8 @@ def draw(args: argparse.Namespace) -> None:
         args.output.open("a", encoding="utf-8") as file,
         Progress("drawing", len(left), "sentences") as bar,
     ):
-        for first in range(0, len(left), CHUNK):
-            some = left[first : first + CHUNK]
+        for first in range(0, len(left), BATCH):
+            some = left[first : first + BATCH]
             drawn = writer.draw(some, args.code, args.draws, args.temperature)
             pairs = [(a, one) for a, own in zip(some, drawn, strict=True) for one in own]
             readings = quality([source for source, _ in pairs], [one for _, one in pairs])

@@ -116,8 +116,8 @@ def test_a_service_writes_and_the_checks_judge(known_writer, tmp_path: Path, cap
     script = {"野生蘑菇": ["reworded", "english"], "会议推迟": ["english"] * 4}
     server = llm_server.Server(tmp_path, script)
     try:
-        line = ["--endpoint", server.url, "--model", "m", "--draws", "2", source, other]
-        assert paraphrase.main(line) == 0
+        line = ["--endpoint", server.url, "--model", "m", "--draws", "2", "--degree", "2"]
+        assert paraphrase.main([*line, source, other]) == 0
         out, err = capsys.readouterr()
         assert out.splitlines() == [source.replace("因此", "所以")]
         assert f"{other}: no paraphrase" in err

@@ -3,11 +3,10 @@
     paraphraser = Paraphraser.load()
     paraphraser(["…"], Wanted(degree=4))     # for each text its paraphrases, best first
 
-A text is written sentence by sentence. A draft passes if it differs from its sentence, has all its
-entities and the terms to keep, and a reader is likely enough to accept it (quality.py). Of those
-that pass, the best has the greatest product of that probability and its expected overall
-judgement. If fewer pass than are wanted, some of a lighter degree follow; if none passes, there is
-none.
+A text is written sentence by sentence. A draft passes if it is no copy of its sentence, nor nearly
+one unless that is wanted, has all entities and the terms to keep, and a reader is likely enough to
+accept it (quality.py). The best has the greatest product of that probability and its expected
+overall judgement. If fewer pass than are wanted, some of a lighter degree follow; or there is none.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gaixie.udfs.paraphrase.judge import JUDGE, Judge
-from gaixie.udfs.paraphrase.prompt import DEGREES, TONES
+from gaixie.udfs.paraphrase.prompt import DEGREES, TONES, overlap
 from gaixie.udfs.paraphrase.quality import Quality
 from gaixie.udfs.paraphrase.writer import ModelWriter, Writer
 from gaixie.udfs.text.entities import EntityFinder, load_settings
@@ -32,8 +31,8 @@ DEGREE = 4
 LIGHTER = 2
 """How much lighter the second attempt is."""
 DRAWS, TEMPERATURE = 8, 0.4
-ACCEPTED = 0.6
-"""The least probability that a reader accepts a paraphrase."""
+ACCEPTED, NEAR = 0.6, 0.8
+"""The least probability that a reader accepts a draft; the overlap from which it is a near copy."""
 SENTENCE = re.compile(r"[^。！？!?…\n]*[。！？!?…\n]+[”’」』）)\"]*|[^。！？!?…\n]+$")
 
 
@@ -128,7 +127,7 @@ class Paraphraser:
                 (source, draft)
                 for source, own in zip(short, drawn, strict=True)
                 for draft in own
-                if self._keeps(source, draft.text, wanted.keep)
+                if self._passes(source, draft.text, wanted)
             ]
             readings = self.quality([source for source, _ in pairs], [draft for _, draft in pairs])
             read = zip(readings, pairs, strict=True)
@@ -138,12 +137,13 @@ class Paraphraser:
                     found[source].append(Paraphrase(draft.text, reading.accepted))
         return found
 
-    def _keeps(self, source: str, draft: str, keep: Sequence[str]) -> bool:
+    def _passes(self, source: str, draft: str, wanted: Wanted) -> bool:
         """Tells whether a draft differs from its source and has its entities and the terms."""
         a, b = normalise(source), normalise(draft)
-        terms = [normalise(term) for term in keep]
+        terms = [normalise(term) for term in wanted.keep]
         return (
             a != b
+            and (wanted.tone is not None or wanted.degree < 3 or overlap(a, b) < NEAR)
             and _is_chinese(draft)
             and not {"\ufffd", "\n"} & {*draft}
             and all(b.count(term) >= a.count(term) for term in terms if term)

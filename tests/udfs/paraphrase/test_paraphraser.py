@@ -50,6 +50,12 @@ def test_a_tone_and_terms_to_keep(paraphraser: Paraphraser) -> None:
     assert texts(paraphraser([RAIN], Wanted(keep=("会议原定",)))) == [[]]
 
 
+def test_a_near_copy_is_for_those_who_want_a_light_touch(paraphraser: Paraphraser) -> None:
+    near = RAIN.replace("因为", "由于")
+    wanted = (Wanted(), Wanted(degree=3), Wanted(degree=2), Wanted(tone="正式"))
+    assert [paraphraser._passes(RAIN, near, one) for one in wanted] == [False, False, True, True]
+
+
 def test_a_text_is_written_sentence_by_sentence(paraphraser: Paraphraser) -> None:
     """A sentence without a paraphrase stays, and so does the space between sentences."""
     [[whole]] = paraphraser([f"{RAIN}\n  {DATE}{READ}"])

@@ -45,9 +45,9 @@ def main(argv: list[str] | None = None) -> int:
 def draw(args: argparse.Namespace) -> None:
     """Runs the command."""
     read = text_columns.read_columns(args.sentences, [args.column])
-    wanted = dict.fromkeys(text for (text,) in read if text)
     done = _known(args.output)
-    left = [text for text in wanted if text not in done]
+    left = [*dict.fromkeys(text for (text,) in read if text and text not in done)]
+    args.output.parent.mkdir(parents=True, exist_ok=True)
     writer = ModelWriter.load(args.model, seed=args.seed)
     quality = Quality(Judge.load(writer_folder() / JUDGE))
     with (

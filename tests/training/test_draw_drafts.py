@@ -9,7 +9,7 @@ from gaixie.udfs.paraphrase.quality import Quality
 
 
 def test_it_goes_on_where_it_stopped(known_writer, tmp_path, capsys, monkeypatch) -> None:
-    sentences, output = tmp_path / "sentences.txt", tmp_path / "drafts.jsonl"
+    sentences, output = tmp_path / "sentences.txt", tmp_path / "out/drafts.jsonl"
     one, other = sources = [*dict.fromkeys(source for source, *_ in KNOWN)]
     sentences.write_text("\n".join(sources * 2), "utf-8")
     line = [str(sentences), "--temperature", "0.1", "--output", str(output)]

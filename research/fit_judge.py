@@ -59,7 +59,7 @@ MOST = {"drafts": 8, "rated": 5, "people": 2, "acceptable": 1}
 SAME, FLUENT = {1: 0.97, 0: 0.25}, {1: 0.97, 0: 0.2}
 """Meaning and fluency where it is only known whether they are right."""
 UNACCEPTABLE, ACCEPTABLE = 0.45, 0.97
-"""Fluency of a sentence that is none of the language (CoLAC), and of one that is."""
+"""Fluency of an unacceptable sentence (CoLAC), and of an acceptable one."""
 HELD_OUT, SAVE_SECONDS = 8, 600
 """One source of drafts in so many is kept for the test; seconds between two savings."""
 

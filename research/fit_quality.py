@@ -26,9 +26,11 @@ from sklearn.preprocessing import StandardScaler
 from gaixie.research.ratings.rated import GOOD, RATINGS
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.paraphrase.judge import JUDGE, Judge
-from gaixie.udfs.paraphrase.paraphraser import writer_folder
+from gaixie.udfs.paraphrase.paraphraser import NEAR, writer_folder
+from gaixie.udfs.paraphrase.prompt import overlap
 from gaixie.udfs.paraphrase.quality import COLUMNS, FILE, LIKELIHOOD, Quality
 from gaixie.udfs.paraphrase.writer import Draft
+from gaixie.udfs.text.normalise import normalise
 
 FOLDS = 8
 REGULARISATION = {"accepted": 0.05, "overall": 30.0}
@@ -60,7 +62,7 @@ def fit(args: argparse.Namespace) -> None:
     for name, left_out in (("written", ()), ("other", LIKELIHOOD)):
         kept = [k for k, column in enumerate(COLUMNS) if column not in left_out]
         print(f"\n{name}, by {len(kept)} columns, held out by source:")
-        _evaluate(columns[:, kept], good.to_numpy(), ratings, rated["source"])
+        _evaluate(columns[:, kept], good.to_numpy(), ratings, rated)
         weights[name] = {"columns": [COLUMNS[k] for k in kept]}
         weights[name] |= _weights(*_fitted(columns[:, kept], good.to_numpy(), ratings[:, -1] / 5))
     if args.output:
@@ -85,7 +87,9 @@ def _weights(scaler: Any, accepted: Any, overall: Any) -> dict[str, Any]:
     }
 
 
-def _evaluate(x: np.ndarray, good: np.ndarray, ratings: np.ndarray, sources: pd.Series) -> None:
+def _evaluate(x: np.ndarray, good: np.ndarray, ratings: np.ndarray, rated: pd.DataFrame) -> None:
+    sources, texts = rated["source"].map(normalise), rated["paraphrase"].map(normalise)
+    near = [overlap(a, b) >= NEAR for a, b in zip(sources, texts, strict=True)]
     accepted, overall = np.empty(len(x)), np.empty(len(x))
     for train, test in GroupKFold(FOLDS).split(x, groups=sources):
         scaler, a, o = _fitted(x[train], good[train], ratings[train, -1] / 5)
@@ -98,6 +102,7 @@ def _evaluate(x: np.ndarray, good: np.ndarray, ratings: np.ndarray, sources: pd.
         {"source": sources, "accepted": accepted, "worth": accepted * overall, "good": good}
     )
     table[[*RATINGS]] = ratings
+    table.loc[near, "accepted"] = 0.0  # the product does not show them
     for least in THRESHOLDS:
         best = table[table["accepted"] >= least].sort_values("worth").groupby("source").tail(1)
         shown = len(best) / sources.nunique()

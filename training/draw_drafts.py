@@ -4,11 +4,11 @@
   python training/draw_drafts.py sentences.parquet --column text --code 口语 --output out/drafts.jsonl
   python training/learn_preferences.py BASE udfs/models/writer-zh out/drafts.jsonl …
 
-So a writer is taught by its own best drafts, again and again (expert iteration): draw with
---model the writer that came out last. A line of the output has source, code, paraphrase, its
-likelihood and weakest (udfs/paraphrase/writer.py), accepted, from 0 to 1, and overall, from 0 to 5
-(udfs/paraphrase/quality.py). The same command goes on with the sentences that have no drafts yet.
-Exit codes: 0 done, 2 something to fix (one line says what).
+This is how a writer learns from its own best drafts, round after round (expert iteration): in the
+next round, draw with --model, the writer made last. A line of the output has source, code,
+paraphrase, its likelihood and weakest (udfs/paraphrase/writer.py), accepted, from 0 to 1, and
+overall, from 0 to 5 (udfs/paraphrase/quality.py). The same command goes on with the sentences that
+have no drafts yet. Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from gaixie.udfs.paraphrase.quality import Quality
 from gaixie.udfs.paraphrase.writer import BATCH, ModelWriter
 from gaixie.udfs.storage import text_columns
 from gaixie.udfs.storage.progress import Progress
+
+START = b'{"source": "'
+"""How a line of drafts begins."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -72,13 +75,17 @@ def draw(args: argparse.Namespace) -> None:
 
 
 def _known(output: Path) -> set[str]:
-    """Returns the sentences that a file has drafts of; cuts off a line that was not finished."""
-    if not output.is_file():
-        return set()
-    whole, _, torn = output.read_bytes().rpartition(b"\n")
+    """Returns the sentences that a file has drafts of; cuts off a line that was not finished.
+
+    Raises ValueError for a file of anything else, which stays as it is.
+    """
+    whole, _, torn = (output.read_bytes() if output.is_file() else b"").rpartition(b"\n")
+    rows = whole.splitlines()
+    if not torn.startswith(START[: len(torn)]) or any(b'"accepted": ' not in one for one in rows):
+        raise ValueError(f"{output}: is there already, and holds something other than drafts")
     if torn:
         output.write_bytes(whole + b"\n" if whole else b"")
-    return {json.loads(line)["source"] for line in whole.splitlines()}
+    return {json.loads(row)["source"] for row in rows}
 
 
 if __name__ == "__main__":

@@ -7,10 +7,10 @@ BASE is a folder of training/bases.py, the next an adapter of it (PEFT) with its
 are those of training/draw_drafts.py, judged, or rated as for research/fit_quality.py: then a reader
 accepts a draft if its meaning and its fluency are rated 4 or more.
 
-A draft is worth its overall judgement times the probability that a reader accepts it. Of those of a
-source and code, one that is rather accepted than not is preferred to the worst that is worth 0.4
-less and as bold: otherwise the writer learns to change less, which is safe. A step learns from
-packs of preferences, and a written pair beside each:
+A draft is worth its overall judgement times the probability that a reader accepts it. One that is
+more likely to be accepted than not is preferred to the worst draft of its source and code that is
+worth at least 0.4 less, unless that one is bolder: else the writer would learn to play safe and
+change little. A step learns from packs of preferences, and a written pair beside each:
 
     − log σ(β (Δ(better) − Δ(worse))) − 0.1 log p(better) / tokens − 0.25 log p(pair) / tokens
 
@@ -41,14 +41,11 @@ from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.paraphrase.prompt import END, degree, overlap, prompt
 
 BETA, NLL, WRITTEN, RATE, WARM_UP = 0.1, 0.1, 0.25, 5e-5, 10
-GOOD = 4.0
-"""The least rating of meaning and of fluency of a draft that a reader accepts."""
 ACCEPTED, APART, SHARED, MOST = 0.5, 0.4, 0.05, 2
 """The least probability that a preferred draft is accepted; by how much it is worth more, of 5; by
 how much more of the source it may keep (prompt.overlap); preferences of a source and code."""
-PACKS, LONGEST = 2, 480
-"""Packs in a step, and tokens in one."""
-SAVE_SECONDS = 600
+PACKS, LONGEST, SAVE_SECONDS = 2, 480, 600
+"""Packs in a step, and tokens in one; seconds between two savings."""
 
 
 class Drafts(NamedTuple):
@@ -100,7 +97,7 @@ def learn(args: argparse.Namespace) -> None:
 def preferences(drafts: pd.DataFrame) -> list[Drafts]:
     """Returns the preferences of each source and code that has any, shuffled."""
     rows = drafts.assign(code=drafts["code"].astype(str))
-    rated = rows.reindex(columns=["meaning", "fluency"]).min(axis=1) >= GOOD
+    rated = rows.reindex(columns=["meaning", "fluency"]).min(axis=1) >= 4
     rows["accepted"] = rows.reindex(columns=["accepted"])["accepted"].fillna(rated.astype(float))
     rows["worth"] = rows["accepted"] * rows["overall"]
     rows["kept"] = [*map(overlap, rows["source"], rows["paraphrase"])]

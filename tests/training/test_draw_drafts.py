@@ -8,7 +8,7 @@ from gaixie.training import draw_drafts
 from gaixie.udfs.paraphrase.quality import Quality
 
 
-def test_it_goes_on_where_it_stopped(known_writer, tmp_path, capsys, monkeypatch) -> None:
+def test_it_goes_on_where_it_stopped(known_writer, tmp_path, monkeypatch) -> None:
     sentences, output = tmp_path / "sentences.txt", tmp_path / "out/drafts.jsonl"
     one, other = sources = [*dict.fromkeys(source for source, *_ in KNOWN)]
     sentences.write_text("\n".join(sources * 2), "utf-8")
@@ -27,4 +27,12 @@ def test_it_goes_on_where_it_stopped(known_writer, tmp_path, capsys, monkeypatch
     again = [json.loads(row)["source"] for row in output.read_text("utf-8").splitlines()]
     assert again[0] == one
     assert {*again[1:]} == {other}
-    assert "drafts.jsonl" in capsys.readouterr().out
+
+
+def test_another_file_stays_as_it_is(known_writer, tmp_path, capsys) -> None:
+    for text in ("一句话。", '{"source": "一", "paraphrase": "二"}\n{"source'):
+        path = tmp_path / "sentences.txt"
+        path.write_text(text, "utf-8")
+        assert draw_drafts.main([str(path), "--output", str(path)]) == 2
+        assert path.read_text("utf-8") == text
+        assert capsys.readouterr().err.count("\n") == 1

@@ -21,7 +21,7 @@ from gaixie.research.fitting.negatives import KINDS, make_negatives
 from gaixie.research.pair_encoder import sets
 from gaixie.research.ratings import rated as ratings
 from gaixie.research.ratings import tables
-from gaixie.research.ratings.rated import RATINGS, ROOT, Rated, components
+from gaixie.research.ratings.rated import DRAFT, RATINGS, ROOT, Rated, components
 from gaixie.udfs.meaning.core_features import Resources, extract_core
 from gaixie.udfs.spscore import OUTPUTS, TIERS
 from gaixie.udfs.storage.settings import Strict
@@ -167,13 +167,14 @@ def is_written(rated: pd.DataFrame, settings: Rated) -> np.ndarray:
 
 
 def rated_rows(rated: pd.DataFrame, settings: Rated, segmenter: Segmenter) -> Rows:
-    """The rated pairs. Their mean weight is 1; the written ones have their share of the whole."""
+    """The rated pairs. Their mean weight is 1; written ones and drafts have their shares."""
     weight = np.where(rated["passes"] > 1, 1.0, settings.single_pass_weight)
     weight = weight * rated["weight"].to_numpy(float)
-    written = is_written(rated, settings)
-    if written.any() and not written.all():
-        weight[written] *= settings.written_share / weight[written].sum()
-        weight[~written] *= (1 - settings.written_share) / weight[~written].sum()
+    drafts = (rated["kind"] == DRAFT).to_numpy(bool)
+    written = is_written(rated, settings) & ~drafts
+    shares = (settings.written_share, 1 - settings.written_share, settings.drafts_share)
+    for part, share in zip((written, ~written & ~drafts, drafts), shares, strict=True):
+        weight[part] *= share / (weight[part].sum() or 1)
     return Rows.of(rated, rated[list(RATINGS)].to_numpy(float), weight / weight.mean(), segmenter)
 
 

@@ -18,7 +18,7 @@ from gaixie.research.fitting import evaluation
 from gaixie.research.fitting.data import Config, Rows, known_rows, pairs_for_full
 from gaixie.research.fitting.recipe import Material, cross_validate, fit, rows_to_fit, weighted
 from gaixie.research.pair_encoder.sets import JUDGED
-from gaixie.research.ratings.rated import TRANSLATED
+from gaixie.research.ratings.rated import DRAFT, TRANSLATED
 from gaixie.udfs.command_line import say
 from gaixie.udfs.meaning.core_features import FAMILIES
 from gaixie.udfs.meaning.pair_encoder import DESCRIPTION, PairEncoder
@@ -191,12 +191,13 @@ def measure(material: Material, outputs: np.ndarray) -> dict[str, Any]:
 
 def parts_of(material: Material) -> dict[str, np.ndarray]:
     """The pairs that figures are given for apart: real ones, those of later rounds and of the
-    newest, written ones."""
-    newest = (material.rated["kind"] == TRANSLATED).to_numpy()
+    newest, written ones, drafts of a language model."""
+    newest, drafts = ((material.rated["kind"] == kind).to_numpy() for kind in (TRANSLATED, DRAFT))
     later = (material.rated["rater"].fillna("") != "").to_numpy() & ~newest
     written = material.written
     real = ~written & ~later & ~newest
-    parts = {"real": real, "later": ~written & later, "newest": newest, "written": written}
+    parts = {"real": real, "later": ~written & later, "newest": newest}
+    parts |= {"written": written & ~drafts, "drafts": drafts}
     return {name: rows for name, rows in parts.items() if rows.any()}
 
 

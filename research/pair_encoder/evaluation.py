@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
 from gaixie.research.pair_encoder.sets import KINDS, OWN, Sets, human_test, read_entailment
-from gaixie.research.ratings.rated import RATINGS
+from gaixie.research.ratings.rated import DRAFT, RATINGS
 from gaixie.research.ratings.tables import read_json_lines
 from gaixie.udfs.meaning.pair_encoder import TASKS, PairEncoder
 
@@ -51,8 +51,10 @@ def _correlations(encoder: PairEncoder, sets: Sets, data: Path) -> dict[str, flo
     """Spearman with ratings and human scores, and AUC of entailment against contradiction."""
     found: dict[str, float] = {}
     test = sets.rated[sets.rated["part"] == "test"]
-    written = test["kind"].str.startswith(("written", "contrast"))
-    for part, rows in (("real", test[~written]), ("written", test[written])):
+    drafts = test["kind"] == DRAFT
+    written = test["kind"].str.startswith(("written", "contrast")) & ~drafts
+    parts = {"real": ~written & ~drafts, "written": written, "drafts": drafts}
+    for part, rows in ((name, test[inside]) for name, inside in parts.items()):
         predicted = encoder.predict(rows["source"].tolist(), rows["paraphrase"].tolist())
         for k, name in enumerate(RATINGS):
             found[f"{name}, {part}, Spearman"] = float(spearmanr(predicted[:, k], rows[name])[0])

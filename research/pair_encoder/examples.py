@@ -22,7 +22,7 @@ from typing import Any
 
 from gaixie.research.pair_encoder.broken import Breaker
 from gaixie.research.pair_encoder.sets import LONGEST, Example, Sets, Span
-from gaixie.research.ratings.rated import RATINGS, TRANSLATED
+from gaixie.research.ratings.rated import DRAFT, RATINGS, TRANSLATED
 
 FLUENT_COUNTERPARTS = ("negation", "roles", "roles", "fact", "scope")
 """Fluent counterparts of a written group, and how often each is drawn."""
@@ -47,9 +47,9 @@ class Examples:
         rated = sets.rated[sets.rated["part"] == "encoder"]
         short = (rated["source"].str.len() <= LONGEST) & (rated["paraphrase"].str.len() <= LONGEST)
         rated = rated[short]
-        of_translations = rated["kind"] == TRANSLATED
-        rows = rated[~of_translations].to_dict("records")
-        translated = rated[of_translations].to_dict("records")
+        others = ~rated["kind"].isin([TRANSLATED, DRAFT])
+        of_kinds = (others, rated["kind"] == TRANSLATED, rated["kind"] == DRAFT)
+        rows, translated, drafts = (rated[kind].to_dict("records") for kind in of_kinds)
         self.degrees = rated.groupby("kind")[list(RATINGS)].mean().T.to_dict()
         self.kinds: dict[str, tuple[float, Callable[[], Example]]] = {
             "versions": (0.14, self.of_versions),
@@ -60,6 +60,7 @@ class Examples:
             "copies": (0.02, self.of_copies),
             "rated": (0.12, partial(self.of_rated, rows)),
             "translated": (0.18 * bool(translated), partial(self.of_rated, translated)),
+            "drafts": (0.20 * bool(drafts), partial(self.of_rated, drafts)),
             "others": (0.06, partial(random.choice, sets.judged)),
             "grammar": (0.03, self.of_grammar),
         }

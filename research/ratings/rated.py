@@ -32,6 +32,8 @@ PARTS = ("test", "heads", "heads", *["encoder"] * 7)
 """What each tenth of the groups is for: the test, the heads of tier full, its encoder."""
 TRANSLATED = "translated"
 """The kind of pairs whose sentences are read from a table of translations."""
+DRAFT = "written_draft"
+"""The kind of pairs whose paraphrase a language model drafted (training/draw_drafts.py)."""
 APART = "written_rewrite"
 """Kinds of pairs that begin so are never for the encoder: it learns from other groups of them."""
 OPTIONAL = {"group": None, "kind": "rated", "origin": "human", "passes": 1.0, "id": None}
@@ -68,6 +70,8 @@ class Rated(Strict):
     written: str | None = None
     """Kinds that begin so are reported apart: pairs written to vary."""
     written_share: float = Field(default=0.5, gt=0, lt=1)
+    drafts_share: float = Field(default=0.2, gt=0)
+    """Weight of the drafts of a language model, against that of all other pairs together."""
     single_pass_weight: float = Field(default=1.0, gt=0)
 
 

@@ -53,7 +53,7 @@ def test_examples_are_the_same_again_and_have_a_target() -> None:
     rated = {"source": "甲乙丙丁", "paraphrase": "丁丙乙甲", "part": "encoder", "kind": "wmt"}
     rated |= {"structure": 1, "synonyms": 1, "meaning": 0.3, "fluency": 0.95, "overall": 0.2}
     pairs = [rated, rated | {"kind": "written_roles", "overall": 0.1}]
-    pairs += [rated | {"kind": "translated", "meaning": 0.6}]
+    pairs += [rated | {"kind": kind, "meaning": 0.6} for kind in ("translated", "written_draft")]
     pairs += [rated | {"part": "test", "source": "不可以学"}]
     sets = Sets(
         versions=[SENTENCES, SENTENCES[::-1]],
@@ -71,6 +71,7 @@ def test_examples_are_the_same_again_and_have_a_target() -> None:
     one, other = (Examples(sets, Random(5)) for _ in range(2))
     drawn = [one.draw()[1] for _ in range(300)]
     assert drawn == [other.draw()[1] for _ in range(300)]
+    assert {"translated", "drafts"} <= {one.draw()[0] for _ in range(60)}
     for own in drawn:
         assert own.targets
         assert set(own.targets) <= set(TASKS)
@@ -80,9 +81,8 @@ def test_examples_are_the_same_again_and_have_a_target() -> None:
             assert own.worse.source == own.source
             assert sum(own.worse.targets.values()) < sum(own.targets.values())
     assert sum(own.worse is not None for own in drawn) > 60
-    targets = one.of_rated([rated]).targets
-    assert [targets[name] for name in ("same", "fluent", "good")] == pytest.approx([0, 1, 0])
-    assert targets["overall"] == 0.2
+    targets, names = one.of_rated([rated]).targets, ("same", "fluent", "good", "overall")
+    assert [targets[name] for name in names] == pytest.approx([0, 1, 0, 0.2])
     degrees = [one.of_degree(group["texts"], {"roles": "坏"} | sets.broken[1]) for _ in range(80)]
     roles = [own.targets for own in degrees if own.targets.get("overall") == 0.1]
     assert roles  # only one kind of written pairs was rated

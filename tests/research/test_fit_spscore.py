@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from gaixie.research import fit_spscore
-from gaixie.research.fitting import data, evaluation, recipe
+from gaixie.research.fitting import data, evaluation, recipe, report
 from gaixie.research.ratings import rated
 from gaixie.research.ratings.rated import Rated, RatedTable
 from gaixie.udfs.spscore import OUTPUTS, SPScore
@@ -70,8 +70,8 @@ def test_the_folder_holds_a_model_with_its_card(fitted, ratings, tier):
         assert "80 in 40 groups" in card
         return
     assert model.core == str(fitted / "core")  # the core fitted here, not the shipped one
-    source, paraphrase = "他昨天在北京买了三本好书。", "三本好书是他昨天在北京买的。"
-    assert model.judge([source], [paraphrase]).notna().all(axis=None)
+    judged = model.judge(["他昨天在北京买了三本好书。"], ["三本好书是他昨天在北京买的。"])
+    assert judged.notna().all(axis=None)
     # It learns from pairs that the encoder never saw.
     unseen = (data.read_rated(settings_of(ratings), Path())["part"] != "encoder").sum()
     assert figures["rated"]["pairs"] == unseen < 80
@@ -97,8 +97,7 @@ def test_one_expert_score_coarse_rows_and_a_test_part(ratings, tmp_path):
     settings = settings_of(path, score_column="expert")
     found = data.read_rated(settings, Path())
     expected = np.where(table["coarse"], table["overall"] >= 3, table["overall"] / 5)
-    for name in RATINGS:
-        np.testing.assert_allclose(found[name], expected)
+    np.testing.assert_allclose(found[RATINGS].T, [expected] * len(RATINGS))
     line = ["--input", str(path), "--score", "expert", "--test", "0.2", "--output", str(tmp_path)]
     small = ["--tier", "paper", "--ablation", "--folds", "2", "--seeds", "1"]
     assert fit_spscore.main([*line, *small]) == 0
@@ -155,14 +154,19 @@ def test_no_group_is_on_both_sides_of_a_fold(material):
 
 
 def test_weights_and_bounds(material):
-    """Written pairs must get their share of the weight; a negative must not exceed its pair."""
+    """Written pairs and drafts must get their share; a negative must not exceed its pair."""
     config, found = material
     share = found.rows.weight[found.written].sum() / found.rows.weight.sum()
     assert share == pytest.approx(config.rated.written_share)
-    negatives, rated = found.negatives, found.rows
+    drafts = np.arange(80) % 5 == 0
+    table = found.rated.assign(kind=np.where(drafts, rated.DRAFT, found.rated["kind"]))
+    weight = data.rated_rows(table, config.rated, load_segmenter()).weight
+    assert weight[drafts].sum() / weight[~drafts].sum() == pytest.approx(config.rated.drafts_share)
+    changed = recipe.Material(**{**vars(found), "rated": table})
+    assert (report.parts_of(changed)["drafts"] == drafts).all()
+    negatives = found.negatives
     own = np.char.startswith(negatives.kinds.astype(str), "own_")
-    base = rated.targets[negatives.pairs[own]]
-    assert (negatives.targets[own] <= base + 1e-12).all()
+    assert (negatives.targets[own] <= found.rows.targets[negatives.pairs[own]] + 1e-12).all()
     for kind, bounds in config.negatives.bounds.items():
         highest = [1 if bound is None else bound for bound in bounds]
         assert (negatives.targets[negatives.kinds == kind] <= np.array(highest) + 1e-12).all()
@@ -186,8 +190,7 @@ def test_human_scores_are_mapped_by_a_line_through_pairs_that_have_both(tmp_path
     human.to_json(tmp_path / "human.jsonl", orient="records", lines=True)
     settings = data.Human(name="people", path="human.jsonl")
     rows, line = data.read_human(settings, tmp_path, found.rated, load_segmenter())
-    assert len(rows) == 1
-    assert line["rated_too"] == len(found.rated)
+    assert (len(rows), line["rated_too"]) == (1, len(found.rated))
     assert rows.targets[0, -1] == pytest.approx(2 * 0.5 - 0.2)
     assert np.isnan(rows.targets[0, :-1]).all()
 
@@ -199,9 +202,8 @@ def test_adversaries_count_ties_as_losses():
     negatives = data.Rows(*[np.zeros(3)] * 4, kinds, np.array([0, 1, 0]), np.zeros(3))
     scores, of_negatives = np.array([[0.5], [0.5]]), np.array([[0.5], [0.4], [0.1]])
     table = evaluation.adversaries(rated, scores, negatives, of_negatives)
-    found = [(row["kind"], row["full"], row["human"]) for row in table]
-    assert found == [("edit", 0.0, 1.0), ("own_roles_swapped", 1.0, None)]
-    assert [row["needs_reading"] for row in table] == [False, True]
+    found = [(row["kind"], row["full"], row["human"], row["needs_reading"]) for row in table]
+    assert found == [("edit", 0.0, 1.0, False), ("own_roles_swapped", 1.0, None, True)]
 
 
 def test_thresholds_are_what_a_score_is_worth_in_its_origin():

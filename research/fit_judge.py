@@ -4,7 +4,8 @@
       --drafts research/ratings/drafts.jsonl --output out/judge
 
 BASE is a folder of training/bases.py, the next the adapter that the judge starts from. Drafts are
-rated as for research/fit_quality.py; the other pairs are those of research/pair_encoder/sets.py. A
+rated as for research/fit_quality.py; the correction of one (column corrected) is learned from as
+right and fluent, before the draft. The other pairs are those of research/pair_encoder/sets.py. A
 step learns from four packs: groups of a source and some paraphrases, one behind the other, where a
 paraphrase sees its source and itself alone. For each judgement known of a paraphrase the loss is
 the cross entropy with the rating, and for two paraphrases of a source by how much the better one
@@ -58,6 +59,8 @@ MOST = {"drafts": 8, "rated": 5, "people": 2, "acceptable": 1}
 """Paraphrases of a source in a pack."""
 SAME, FLUENT = {1: 0.97, 0: 0.25}, {1: 0.97, 0: 0.2}
 """Meaning and fluency where it is only known whether they are right."""
+CORRECTED = {"meaning": 0.98, "fluency": 0.96, "good": 1.0}
+"""What is known of a reader's correction of a draft."""
 UNACCEPTABLE, ACCEPTABLE = 0.45, 0.97
 """Fluency of an unacceptable sentence (CoLAC), and of an acceptable one."""
 HELD_OUT, SAVE_SECONDS = 8, 600
@@ -106,7 +109,8 @@ def fit(args: argparse.Namespace) -> None:
         if step == args.steps or time.monotonic() - saved > SAVE_SECONDS:
             learner.save(args.output, step)
             saved = time.monotonic()
-    for name, rows in (("drafts", drafts[test]), ("rated pairs", sampler.test)):
+    tested = drafts[test].drop(columns="corrected", errors="ignore")
+    for name, rows in (("drafts", tested), ("rated pairs", sampler.test)):
         judged = learner.judge(groups_of(rows))
         for judgement in RATINGS:
             known = [one.targets[judgement] for _, own in groups_of(rows) for one in own]
@@ -121,14 +125,16 @@ def held_out(source: str) -> bool:
 
 
 def groups_of(rated: pd.DataFrame) -> list[Group]:
-    """Returns the rated paraphrases of each source; ratings in [0, 1]."""
+    """Returns the rated paraphrases of each source, and corrections; ratings in [0, 1]."""
     high = rated[["meaning", "fluency"]].min(axis=1) >= GOOD / HIGHEST
     names = [*RATINGS, "good"]
     rows = rated.assign(good=high.astype(float))
     found: dict[str, list[Pair]] = {}
     for one in rows.to_dict("records"):
-        pair = Pair(one["paraphrase"], {name: one[name] for name in names})
-        found.setdefault(one["source"], []).append(pair)
+        own = found.setdefault(one["source"], [])
+        own.append(Pair(one["paraphrase"], {name: one[name] for name in names}))
+        if isinstance(one.get("corrected"), str):
+            own.append(Pair(one["corrected"], CORRECTED))
     return [*found.items()]
 
 

@@ -1,12 +1,12 @@
 """Fits what says how likely a reader accepts a draft (udfs/paraphrase/quality.py) to rated drafts.
 
-  python research/fit_quality.py research/ratings/drafts.jsonl more.jsonl
+  python research/fit_quality.py research/ratings/drafts_apart.jsonl
   python research/fit_quality.py FILES --output udfs/paraphrase/quality.json
 
-A line has source, paraphrase, likelihood and weakest (of a Draft of udfs/paraphrase/writer.py), and
-the ratings structure, synonyms, meaning, fluency and overall, 0 to 5, of research/ratings/
-guideline.md. The judge must not have seen the drafts. It prints, held out by source, how the two
-models follow the ratings, and what is shown, accepted and changed at several thresholds. Exit
+A line has source, code (udfs/paraphrase/prompt.py), paraphrase, and the ratings structure,
+synonyms, meaning, fluency and overall, 0 to 5, of research/ratings/guideline.md. The writer says
+how likely the drafts are; the judge must not have seen them. It prints, held out by source, how the
+two models follow the ratings, and what is shown, accepted and changed at several thresholds. Exit
 codes: 0 done, 2 something to fix.
 """
 
@@ -27,9 +27,9 @@ from gaixie.research.ratings.rated import GOOD, RATINGS
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.paraphrase.judge import JUDGE, Judge
 from gaixie.udfs.paraphrase.paraphraser import NEAR, writer_folder
-from gaixie.udfs.paraphrase.prompt import overlap
+from gaixie.udfs.paraphrase.prompt import overlap, prompt
 from gaixie.udfs.paraphrase.quality import COLUMNS, FILE, LIKELIHOOD, Quality
-from gaixie.udfs.paraphrase.writer import Draft
+from gaixie.udfs.paraphrase.writer import ModelWriter, draft_of
 from gaixie.udfs.text.normalise import normalise
 
 FOLDS = 8
@@ -41,8 +41,10 @@ def main(argv: list[str] | None = None) -> int:
     """Runs the script and returns its exit code."""
     parser = make_parser("fit_quality.py", __doc__)
     parser.add_argument("drafts", nargs="+", type=Path, metavar="FILE", help="rated drafts")
-    shipped = writer_folder() / JUDGE
-    parser.add_argument("--judge", type=Path, default=shipped, help="its folder (%(default)s)")
+    shipped = "of the writer and its judge (%(default)s)"
+    parser.add_argument(
+        "--model", type=Path, default=writer_folder(), metavar="FOLDER", help=shipped
+    )
     parser.add_argument("--output", type=Path, help=f"the fitted weights, such as {FILE.name}")
     return run_command("fit_quality", lambda: fit(parser.parse_args(argv)))
 
@@ -50,11 +52,11 @@ def main(argv: list[str] | None = None) -> int:
 def fit(args: argparse.Namespace) -> None:
     """Runs the command."""
     rated = pd.concat([pd.read_json(path, lines=True) for path in args.drafts], ignore_index=True)
-    drafts = [
-        Draft(*row)
-        for row in zip(rated["paraphrase"], *(rated[n] for n in LIKELIHOOD), strict=True)
-    ]
-    columns = Quality(Judge.load(args.judge)).columns(rated["source"].tolist(), drafts)
+    asked = [prompt(*row) for row in zip(rated["source"], rated["code"].astype(str), strict=True)]
+    writer = ModelWriter.load(args.model)
+    known = writer.log_probabilities([*zip(asked, rated["paraphrase"], strict=True)])
+    drafts = [*map(draft_of, rated["paraphrase"], known)]
+    columns = Quality(Judge.load(args.model / JUDGE)).columns(rated["source"].tolist(), drafts)
     ratings = rated[[*RATINGS]].to_numpy(float)
     good = (rated["meaning"] >= GOOD) & (rated["fluency"] >= GOOD)
     print(f"{len(rated):,} drafts of {rated['source'].nunique():,} sources, {good.mean():.0%} good")

@@ -5,21 +5,24 @@
 
 BASE is a folder of training/bases.py, the next an adapter of it (PEFT) with its tokenizer. Drafts
 are those of training/draw_drafts.py, judged, or rated as for research/fit_quality.py: then a reader
-accepts a draft if its meaning and its fluency are rated 4 or more.
+accepts a draft if its meaning and its fluency are rated 4 or more. A rated draft may have a
+correction (column corrected): what a reader made of it, with as few changes as it took.
 
-A draft is worth its overall judgement times the probability that a reader accepts it. One that is
-more likely to be accepted than not is preferred to the worst draft of its source and code that is
-worth at least 0.4 less, unless that one is bolder: else the writer would learn to play safe and
-change little. A step learns from packs of preferences, and a written pair beside each:
+A correction is preferred to its draft. A draft is worth its overall judgement times the probability
+that a reader accepts it. One that is more likely to be accepted than not is preferred to the worst
+draft of its source and code that is worth at least 0.4 less, unless that one is bolder: else the
+writer would learn to play safe and change little. A step learns from packs of preferences, and a
+written pair beside each:
 
-    − log σ(β (Δ(better) − Δ(worse))) − 0.1 log p(better) / tokens − 0.25 log p(pair) / tokens
+    − log σ(2.5 (log p(better) − log p(worse)) − 0.5) − 0.4 log p(better) − 0.4 log p(pair)
 
-where Δ is the log probability of a draft, minus the one when it was drawn. The output is an adapter
-for training/make_writer.py, saved every ten minutes; the same command resumes. For CPUs: the
-weights of the base have eight bits. Exit codes: 0 done, 2 something to fix.
+where log p is the mean log probability of a text's tokens. The output is an adapter for
+training/make_writer.py, saved every ten minutes; the same command resumes. For CPUs: the weights of
+the base have eight bits. Exit codes: 0 done, 2 something to fix.
 
-Source: Rafailov et al. 2023, Direct Preference Optimization, equation 7; the likelihood of the
-better one beside it as in Pang et al. 2024, Iterative Reasoning Preference Optimization.
+Source: Meng et al. 2024, SimPO: Simple Preference Optimization with a Reference-Free Reward,
+equation 6; the likelihood of the better one beside it as in Pang et al. 2024, Iterative Reasoning
+Preference Optimization.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ from gaixie.training.modeling.adapting import Adapter, Pack
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.paraphrase.prompt import END, degree, overlap, prompt
 
-BETA, NLL, WRITTEN, RATE, WARM_UP = 0.1, 0.1, 0.25, 5e-5, 10
+BETA, MARGIN, NLL, WRITTEN, RATE, WARM_UP = 2.5, 0.5, 0.4, 0.4, 8e-5, 10
 ACCEPTED, APART, SHARED, MOST = 0.5, 0.4, 0.05, 2
 """The least probability that a preferred draft is accepted; by how much it is worth more, of 5; by
 how much more of the source it may keep (prompt.overlap); preferences of a source and code."""
@@ -54,8 +57,6 @@ class Drafts(NamedTuple):
     source: str
     code: str
     texts: list[str]
-    likelihoods: list[float]
-    """The mean log probability of the tokens of each when it was drawn."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -103,10 +104,11 @@ def preferences(drafts: pd.DataFrame) -> list[Drafts]:
     rows["kept"] = [*map(overlap, rows["source"], rows["paraphrase"])]
     found = []
     for (source, code), own in rows.groupby(["source", "code"]):
+        mended = own.reindex(columns=["corrected", "paraphrase"]).dropna()
         kept = _preferences(own.sort_values("worth", ascending=False).to_dict("records"))
-        if kept:
-            texts, known = ([one[name] for one in kept] for name in ("paraphrase", "likelihood"))
-            found.append(Drafts(str(source), str(code), texts, known))
+        texts = [*mended.to_numpy().ravel(), *(one["paraphrase"] for one in kept)]
+        if texts:
+            found.append(Drafts(str(source), str(code), texts))
     random.Random(0).shuffle(found)
     return found
 
@@ -125,7 +127,7 @@ def _preferences(best: list[dict[Any, Any]]) -> list[dict[Any, Any]]:
 def written(pairs: pd.DataFrame) -> list[Drafts]:
     """Returns pairs to learn from, each with its tone or its degree from 2 on, shuffled."""
     rows = pairs[["source", "paraphrase", "code"]].sample(frac=1, random_state=0).to_numpy()
-    asked = [Drafts(a, code or str(degree(a, b)), [b], []) for a, b, code in rows]
+    asked = [Drafts(a, code or str(degree(a, b)), [b]) for a, b, code in rows]
     return [one for one in asked if one.code != "1"]
 
 
@@ -160,14 +162,12 @@ class Learner(Adapter):
 
     def backward(self, preferred: Sequence[Drafts], pair: Drafts) -> list[bool]:
         """Adds the gradient of a pack and returns which preferences hold."""
-        now, tokens = self.log_probabilities([*preferred, pair])
-        known = [mean for one in preferred for mean in one.likelihoods]
-        change = now[:-1] - torch.tensor(known) * tokens[:-1]
-        margin = change[::2] - change[1::2]
-        mean = now / tokens
-        loss = -logsigmoid(BETA * margin).mean() - NLL * mean[:-1:2].mean() - WRITTEN * mean[-1]
-        (loss / PACKS).backward()
-        return (margin > 0).tolist()
+        found, tokens = self.log_probabilities([*preferred, pair])
+        mean = found / tokens
+        better, worse = mean[:-1:2], mean[1:-1:2]
+        preferring = logsigmoid(BETA * (better - worse) - MARGIN).mean()
+        (-(preferring + NLL * better.mean() + WRITTEN * mean[-1]) / PACKS).backward()
+        return (better > worse).tolist()
 
     def _tokens(self, drafts: Drafts) -> tuple[list[int], list[list[int]]]:
         """Returns the token ids of a prompt, and of each text with its end."""

@@ -152,12 +152,19 @@ class Examples:
         return ranked(better, worse)
 
     def of_rated(self, rated: Sequence[dict[Any, Any]]) -> Example:
-        """A rated pair. Of ``same`` and ``fluent`` 0.3 and below is 0, 0.95 and above is 1."""
+        """A rated pair, after its correction if it has one.
+
+        Of ``same`` and ``fluent`` 0.3 and below is 0, 0.95 and above is 1.
+        """
         row = self.random.choice(rated)
         targets = {name: row[name] for name in RATINGS}
         same, fluent = (min(1.0, max(0.0, (row[k] - 0.3) / 0.65)) for k in ("meaning", "fluency"))
         targets |= {"same": same, "fluent": fluent, "good": min(same, fluent)}
-        return Example(row["source"], row["paraphrase"], targets)
+        drawn = Example(row["source"], row["paraphrase"], targets)
+        corrected = row.get("corrected")
+        if not isinstance(corrected, str):
+            return drawn
+        return ranked(equal(row["source"], corrected, LIKELY), drawn, "good")
 
     def of_grammar(self) -> Example:
         """A sentence beside itself."""

@@ -37,7 +37,9 @@ DRAFT = "written_draft"
 APART = "written_rewrite"
 """Kinds of pairs that begin so are never for the encoder: it learns from other groups of them."""
 OPTIONAL = {"group": None, "kind": "rated", "origin": "human", "passes": 1.0, "id": None}
-"""Columns that a table may lack, and what stands in their place (group: the source)."""
+OPTIONAL |= {"corrected": None}
+"""Columns that a table may lack, and what stands in their place (group: the source). corrected:
+what a reader made of a bad paraphrase, with as few changes as it took."""
 
 
 class RatedTable(Strict):

@@ -8,8 +8,9 @@ from shared import ROOT
 from tiny_causal import tiny_adapter
 
 from gaixie.research import fit_judge
-from gaixie.research.fit_judge import Learner, Pair, group_of
+from gaixie.research.fit_judge import CORRECTED, Learner, Pair, group_of, groups_of
 from gaixie.research.pair_encoder.examples import equal, ranked, unequal
+from gaixie.research.ratings.rated import RATINGS
 from gaixie.training import make_writer
 from gaixie.udfs.paraphrase.judge import JUDGED, Judge
 
@@ -66,6 +67,13 @@ def test_an_example_as_a_group() -> None:
     assert wrong.targets == {"good": 0, "meaning": 0.25, "fluency": 0.97}
 
 
+def test_a_correction_is_right_and_its_draft_as_rated() -> None:
+    row = {"source": SOURCE, "paraphrase": BAD} | dict.fromkeys(RATINGS, 0.4)
+    [(_, found)] = groups_of(pd.DataFrame([row | {"corrected": GOOD}, row | {"corrected": None}]))
+    rated = Pair(BAD, dict.fromkeys(RATINGS, 0.4) | {"good": 0.0})
+    assert found == [rated, Pair(GOOD, CORRECTED), rated]
+
+
 @pytest.mark.long
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the rated pairs in {DATA}")
 def test_it_fits_to_the_sets_and_draws_the_same_again(folders, capsys) -> None:
@@ -73,10 +81,8 @@ def test_it_fits_to_the_sets_and_draws_the_same_again(folders, capsys) -> None:
     line = [str(DATA), *map(str, folders[:2]), "--drafts", str(path), "--layers", "1"]
     assert fit_judge.main([*line, "--steps", "2", "--output", str(output)]) == 0
     assert "rated pairs, meaning: " in capsys.readouterr().out
-    sampler, learner = (
-        fit_judge.Sampler(DATA, pd.read_json(path, lines=True)),
-        Learner(*folders[:2], 1),
-    )
+    sampler = fit_judge.Sampler(DATA, pd.read_json(path, lines=True))
+    learner = Learner(*folders[:2], 1)
 
     def packs(seed: int):
         sampler.random.seed(seed)

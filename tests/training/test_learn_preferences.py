@@ -1,7 +1,5 @@
 """training/learn_preferences.py on a tiny model: better drafts become likelier, and it resumes."""
 
-import json
-
 import pandas as pd
 import torch
 from safetensors.torch import load_file
@@ -30,24 +28,24 @@ def test_a_draft_is_not_preferred_for_changing_less() -> None:
     drafts = [row | bold[0] | good, row | bold[1] | bad]
     assert [own.texts for own in preferences(pd.DataFrame(drafts))] == [[GOOD, BAD]]
     assert preferences(pd.DataFrame([row | light | good, drafts[1]])) == []
+    corrected = pd.DataFrame([drafts[0], drafts[1] | {"corrected": "运动会推迟，因为下雨"}])
+    [own] = preferences(corrected)
+    assert own.texts == ["运动会推迟，因为下雨", BAD, GOOD, BAD]
 
 
 def test_better_drafts_become_likelier_and_a_stop_changes_nothing(tmp_path, monkeypatch):
     base, adapter = tmp_path / "base", tmp_path / "adapter"
     model, _ = tiny_adapter(tmp_path, [GOOD, BAD, "下雨了运动会推迟"], monkeypatch)
     model.unload().save_pretrained(base)
-    texts = [Drafts("下雨了运动会推迟", "4", [GOOD, BAD], [])]
-    found, tokens = Learner(base, adapter).log_probabilities(texts)
+    texts = [Drafts("下雨了运动会推迟", "4", [GOOD, BAD])]
+    before, _ = Learner(base, adapter).log_probabilities(texts)
+    own, good = {"source": texts[0].source, "code": 4}, {"meaning": 5, "fluency": 4, "overall": 3}
     rows = [
-        {"source": texts[0].source, "code": 4, "paraphrase": draft, "overall": overall}
-        | {"likelihood": log.item() / n.item()} | known
-        for draft, log, n, overall, known in zip(
-            (GOOD, BAD), found, tokens, (3, 1), ({"meaning": 5, "fluency": 4}, {"accepted": 0.2}),
-            strict=True,
-        )
-    ]  # fmt: skip
+        own | {"paraphrase": GOOD} | good,
+        own | {"paraphrase": BAD, "accepted": 0.2, "overall": 1},
+    ]
     drafts, pairs = tmp_path / "drafts.jsonl", tmp_path / "pairs.parquet"
-    drafts.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
+    pd.DataFrame(rows).to_json(drafts, orient="records", lines=True, force_ascii=False)
     pd.DataFrame([{"source": BAD, "paraphrase": GOOD, "code": "正式"}]).to_parquet(pairs)
     # The other two losses, which also prefer the better draft, are left out.
     for name, value in {"RATE": 1e-2, "WARM_UP": 1, "NLL": 0.0, "WRITTEN": 0.0}.items():
@@ -64,4 +62,4 @@ def test_better_drafts_become_likelier_and_a_stop_changes_nothing(tmp_path, monk
     for name, weights in run("parted", 4).items():
         assert torch.equal(weights, whole[name])
     after, _ = Learner(base, tmp_path / "whole").log_probabilities(texts)
-    assert after[0] - after[1] > found[0] - found[1] + 0.1
+    assert after[0] - after[1] > before[0] - before[1] + 0.1

@@ -89,7 +89,7 @@ class ModelWriter:
                 texts[k] = [*dict.fromkeys(lines)]
         pairs = [(prompt(sources[k], code), text) for k, own in enumerate(texts) for text in own]
         read = iter(self.log_probabilities(pairs))
-        found = [[_draft(text, next(read)) for text in own] for own in texts]
+        found = [[draft_of(text, next(read)) for text in own] for own in texts]
         return [sorted(own, key=lambda draft: -draft.likelihood) for own in found]
 
     def log_probabilities(self, pairs: Sequence[tuple[str, str]]) -> list[list[float]]:
@@ -135,6 +135,7 @@ def _punctuated(text: str) -> str:
     return AFTER_HAN.sub(lambda mark: chr(ord(mark[0]) + 0xFEE0), text.strip())
 
 
-def _draft(text: str, log_probabilities: Sequence[float]) -> Draft:
+def draft_of(text: str, log_probabilities: Sequence[float]) -> Draft:
+    """Returns a draft whose tokens, and its end, have these log probabilities."""
     mean = math.fsum(log_probabilities) / len(log_probabilities)
     return Draft(text, mean, min(log_probabilities))

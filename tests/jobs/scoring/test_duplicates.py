@@ -31,13 +31,9 @@ def rows(count: int, pairs: int) -> pd.DataFrame:
 def test_the_same_rows_of_few_and_of_many(spark):
     given = rows(300, 200)
     table = spark.createDataFrame(given)
-    few, many = (
-        {
-            row.row_key
-            for row in find_duplicates(table, count, EXTRA).select(*DUPLICATE_COLUMNS).collect()
-        }
-        for count in (len(given), FEW + 1)
-    )
+    found = [find_duplicates(table, count, EXTRA) for count in (len(given), FEW + 1)]
+    chosen = (one.select(*DUPLICATE_COLUMNS).collect() for one in found)
+    few, many = ({row.row_key for row in rows} for rows in chosen)
     assert few == many
     kept = given[~given["row_key"].isin(few)]
     assert sorted(kept["pair_id"]) == sorted(set(given["pair_id"]))

@@ -82,6 +82,9 @@ def test_examples_are_the_same_again_and_have_a_target() -> None:
     assert sum(own.worse is not None for own in drawn) > 60
     targets, names = one.of_rated([rated]).targets, ("same", "fluent", "good", "overall")
     assert [targets[name] for name in names] == pytest.approx([0, 1, 0, 0.2])
+    mended = one.of_rated([rated | {"corrected": "可以"}])
+    assert (mended.paraphrase, mended.rank) == ("可以", "good")
+    assert mended.worse.targets == targets
     degrees = [one.of_degree(group["texts"], {"roles": "坏"} | sets.broken[1]) for _ in range(80)]
     roles = [own.targets for own in degrees if own.targets.get("overall") == 0.1]
     assert roles  # only one kind of written pairs was rated

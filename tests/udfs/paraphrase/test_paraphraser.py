@@ -12,11 +12,8 @@ from gaixie.udfs.paraphrase.paraphraser import SENTENCE, Paraphraser, Wanted
 from gaixie.udfs.paraphrase.quality import COLUMNS, FILE, Quality
 from gaixie.udfs.paraphrase.writer import Draft, ModelWriter
 
-RAIN, READ, DATE = (
-    "会议原定周四举行，因为暴雨推迟到了下周。",
-    "他昨天在图书馆看书。",
-    "《红楼梦》的销量在2024年3月5日超过了3000本。",
-)
+RAIN, READ = "会议原定周四举行，因为暴雨推迟到了下周。", "他昨天在图书馆看书。"
+DATE = "《红楼梦》的销量在2024年3月5日超过了3000本。"
 GOOD = "因为暴雨，原定周四举行的会议推迟到了下周。"
 LIGHT = "昨天他在图书馆看书。"
 KNOWN = [

@@ -14,15 +14,15 @@ draft of its source and code that is worth at least 0.4 less, unless that one is
 writer would learn to play safe and change little. A step learns from packs of preferences, and a
 written pair beside each:
 
-    − log σ(2.5 (log p(better) − log p(worse)) − 0.5) − 0.4 log p(better) − 0.4 log p(pair)
+    − log σ(β (Δ(better) − Δ(worse))) − 0.1 log p(better) / tokens − 0.25 log p(pair) / tokens
 
-where log p is the mean log probability of a text's tokens. The output is an adapter for
-training/make_writer.py, saved every ten minutes; the same command resumes. For CPUs: the weights of
-the base have eight bits. Exit codes: 0 done, 2 something to fix.
+where Δ is the log probability of a draft, minus that by the adapter at the start. The output is an
+adapter for training/make_writer.py, saved every ten minutes; the same command resumes. For CPUs:
+the weights of the base have eight bits. Exit codes: 0 done, 2 something to fix.
 
-Source: Meng et al. 2024, SimPO: Simple Preference Optimization with a Reference-Free Reward,
-equation 6; the likelihood of the better one beside it as in Pang et al. 2024, Iterative Reasoning
-Preference Optimization.
+Source: Rafailov et al. 2023, Direct Preference Optimization, equation 7; the likelihood of the
+better one beside it as in Pang et al. 2024, Iterative Reasoning Preference Optimization. A loss
+without the start (SimPO), by the mean of the tokens, made a writer that repeats itself.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from gaixie.training.modeling.adapting import Adapter, Pack
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.paraphrase.prompt import END, degree, overlap, prompt
 
-BETA, MARGIN, NLL, WRITTEN, RATE, WARM_UP = 2.5, 0.5, 0.4, 0.4, 8e-5, 10
+BETA, NLL, WRITTEN, RATE, WARM_UP = 0.1, 0.1, 0.25, 5e-5, 10
 ACCEPTED, APART, SHARED, MOST = 0.5, 0.4, 0.05, 2
 """The least probability that a preferred draft is accepted; by how much it is worth more, of 5; by
 how much more of the source it may keep (prompt.overlap); preferences of a source and code."""
@@ -81,10 +81,12 @@ def learn(args: argparse.Namespace) -> None:
         raise ValueError("no draft is preferred to another, or there are no written pairs")
     steps = args.steps or -(-len(packs) // PACKS)
     say(f"preferences of {len(preferred):,} sources in {len(packs):,} packs, {len(pairs):,} pairs")
+    with torch.no_grad():
+        ready = [(pack, learner.log_probabilities(pack)[0]) for pack in packs[: steps * PACKS]]
     saved, right = time.monotonic(), []
     for step in range(learner.resume(args.output) + 1, steps + 1):
         for k in range(step * PACKS - PACKS, step * PACKS):
-            right += learner.backward(packs[k % len(packs)], pairs[k % len(pairs)])
+            right += learner.backward(*ready[k % len(ready)], pairs[k % len(pairs)])
         learner.update(RATE * min(1, step / WARM_UP))
         if step % 10 == 0 or step == steps:
             say(f"step {step:,} of {steps:,}: {sum(right) / len(right):.0%} of {len(right)} held")
@@ -160,14 +162,17 @@ class Learner(Adapter):
         of = torch.arange(len(lengths)).repeat_interleave(lengths)
         return torch.zeros(len(lengths)).index_add(0, of, found), lengths
 
-    def backward(self, preferred: Sequence[Drafts], pair: Drafts) -> list[bool]:
-        """Adds the gradient of a pack and returns which preferences hold."""
-        found, tokens = self.log_probabilities([*preferred, pair])
-        mean = found / tokens
-        better, worse = mean[:-1:2], mean[1:-1:2]
-        preferring = logsigmoid(BETA * (better - worse) - MARGIN).mean()
-        (-(preferring + NLL * better.mean() + WRITTEN * mean[-1]) / PACKS).backward()
-        return (better > worse).tolist()
+    def backward(self, preferred: list[Drafts], start: torch.Tensor, pair: Drafts) -> list[bool]:
+        """Adds the gradient of a pack and returns which preferences hold.
+
+        start: the log probability of each of its texts before the training.
+        """
+        now, tokens = self.log_probabilities([*preferred, pair])
+        change, mean = now[:-1] - start, now / tokens
+        margin = change[::2] - change[1::2]
+        loss = -logsigmoid(BETA * margin).mean() - NLL * mean[:-1:2].mean() - WRITTEN * mean[-1]
+        (loss / PACKS).backward()
+        return (margin > 0).tolist()
 
     def _tokens(self, drafts: Drafts) -> tuple[list[int], list[list[int]]]:
         """Returns the token ids of a prompt, and of each text with its end."""

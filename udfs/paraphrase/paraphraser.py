@@ -30,7 +30,7 @@ DEGREE = 4
 """The degree of change if none is given."""
 LIGHTER = 2
 """How much lighter the second attempt is."""
-DRAWS, TEMPERATURE = 8, 0.4
+DRAWS, TEMPERATURE = 8, 0.5
 ACCEPTED, NEAR = 0.6, 0.8
 """The least probability that a reader accepts a draft; the overlap from which it is a near copy."""
 SENTENCE = re.compile(r"[^。！？!?…\n]*[。！？!?…\n]+[”’」』）)\"]*|[^。！？!?…\n]+$")

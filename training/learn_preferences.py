@@ -46,7 +46,8 @@ from gaixie.udfs.paraphrase.prompt import END, degree, overlap, prompt
 BETA, NLL, WRITTEN, RATE, WARM_UP = 0.1, 0.1, 0.25, 5e-5, 10
 ACCEPTED, APART, SHARED, MOST = 0.5, 0.4, 0.05, 2
 """The least probability that a preferred draft is accepted; by how much it is worth more, of 5; by
-how much more of the source it may keep (prompt.overlap); preferences of a source and code."""
+how much more of the source it may keep (prompt.overlap); preferences of a source and code that are
+read together."""
 PACKS, LONGEST, SAVE_SECONDS = 2, 480, 600
 """Packs in a step, and tokens in one; seconds between two savings."""
 
@@ -80,7 +81,7 @@ def learn(args: argparse.Namespace) -> None:
     if not packs or not pairs:
         raise ValueError("no draft is preferred to another, or there are no written pairs")
     steps = args.steps or -(-len(packs) // PACKS)
-    say(f"preferences of {len(preferred):,} sources in {len(packs):,} packs, {len(pairs):,} pairs")
+    say(f"{len(packs):,} packs, {len(pairs):,} pairs; first how likely the drafts are now")
     with torch.no_grad():
         ready = [(pack, learner.log_probabilities(pack)[0]) for pack in packs[: steps * PACKS]]
     saved, right = time.monotonic(), []
@@ -98,7 +99,7 @@ def learn(args: argparse.Namespace) -> None:
 
 
 def preferences(drafts: pd.DataFrame) -> list[Drafts]:
-    """Returns the preferences of each source and code that has any, shuffled."""
+    """Returns the preferences of each source and code, at most MOST together, shuffled."""
     rows = drafts.assign(code=drafts["code"].astype(str))
     rated = rows.reindex(columns=["meaning", "fluency"]).min(axis=1) >= 4
     rows["accepted"] = rows.reindex(columns=["accepted"])["accepted"].fillna(rated.astype(float))
@@ -109,8 +110,8 @@ def preferences(drafts: pd.DataFrame) -> list[Drafts]:
         mended = own.reindex(columns=["corrected", "paraphrase"]).dropna()
         kept = _preferences(own.sort_values("worth", ascending=False).to_dict("records"))
         texts = [*mended.to_numpy().ravel(), *(one["paraphrase"] for one in kept)]
-        if texts:
-            found.append(Drafts(str(source), str(code), texts))
+        for k in range(0, len(texts), 2 * MOST):
+            found.append(Drafts(str(source), str(code), texts[k : k + 2 * MOST]))
     random.Random(0).shuffle(found)
     return found
 

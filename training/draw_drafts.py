@@ -6,9 +6,9 @@
 
 This is how a writer learns from its own best drafts, round after round (expert iteration): in the
 next round, draw with --model, the writer made last. A line of the output has source, code,
-paraphrase, its likelihood and weakest (udfs/paraphrase/writer.py), accepted, from 0 to 1, and
-overall, from 0 to 5 (udfs/paraphrase/quality.py). The same command goes on with the sentences that
-have no drafts yet. Exit codes: 0 done, 2 something to fix (one line says what).
+paraphrase, accepted, from 0 to 1, and overall, from 0 to 5 (udfs/paraphrase/quality.py). The same
+command goes on with the sentences that have no drafts yet. Exit codes: 0 done, 2 something to fix
+(one line says what).
 """
 
 from __future__ import annotations
@@ -64,7 +64,6 @@ def draw(args: argparse.Namespace) -> None:
             readings = quality([source for source, _ in pairs], [one for _, one in pairs])
             rows = [
                 {"source": source, "code": args.code, "paraphrase": one.text}
-                | {"likelihood": one.likelihood, "weakest": one.weakest}
                 | {"accepted": reading.accepted, "overall": 5 * reading.overall}
                 for (source, one), reading in zip(pairs, readings, strict=True)
             ]

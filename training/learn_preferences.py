@@ -81,13 +81,11 @@ def learn(args: argparse.Namespace) -> None:
     if not packs or not pairs:
         raise ValueError("no draft is preferred to another, or there are no written pairs")
     steps = args.steps or -(-len(packs) // PACKS)
-    say(f"{len(packs):,} packs, {len(pairs):,} pairs; first how likely the drafts are now")
-    with torch.no_grad():
-        ready = [(pack, learner.log_probabilities(pack)[0]) for pack in packs[: steps * PACKS]]
+    say(f"preferences of {len(preferred):,} sources in {len(packs):,} packs, {len(pairs):,} pairs")
     saved, right = time.monotonic(), []
     for step in range(learner.resume(args.output) + 1, steps + 1):
         for k in range(step * PACKS - PACKS, step * PACKS):
-            right += learner.backward(*ready[k % len(ready)], pairs[k % len(pairs)])
+            right += learner.backward(packs[k % len(packs)], pairs[k % len(pairs)])
         learner.update(RATE * min(1, step / WARM_UP))
         if step % 10 == 0 or step == steps:
             say(f"step {step:,} of {steps:,}: {sum(right) / len(right):.0%} of {len(right)} held")
@@ -137,6 +135,14 @@ def written(pairs: pd.DataFrame) -> list[Drafts]:
 class Learner(Adapter):
     """An adapter that learns from preferences and pairs."""
 
+    def __init__(self, base: Path, adapter: Path):
+        super().__init__(base, adapter)
+        self.start = [own.detach().clone() for own in self.weights]
+
+    def _use(self, weights: Sequence[torch.Tensor]) -> None:
+        for own, data in zip(self.weights, weights, strict=True):
+            own.data = data
+
     def packs(self, drafts: Sequence[Drafts]) -> list[list[Drafts]]:
         """Returns the drafts in packs of at most LONGEST tokens, without those that are longer."""
         found, room = list[list[Drafts]](), 0
@@ -163,13 +169,15 @@ class Learner(Adapter):
         of = torch.arange(len(lengths)).repeat_interleave(lengths)
         return torch.zeros(len(lengths)).index_add(0, of, found), lengths
 
-    def backward(self, preferred: list[Drafts], start: torch.Tensor, pair: Drafts) -> list[bool]:
-        """Adds the gradient of a pack and returns which preferences hold.
-
-        start: the log probability of each of its texts before the training.
-        """
+    def backward(self, preferred: Sequence[Drafts], pair: Drafts) -> list[bool]:
+        """Adds the gradient of a pack and returns which preferences hold."""
+        weights = [own.data for own in self.weights]
+        self._use(self.start)
+        with torch.no_grad():
+            before, _ = self.log_probabilities(preferred)
+        self._use(weights)
         now, tokens = self.log_probabilities([*preferred, pair])
-        change, mean = now[:-1] - start, now / tokens
+        change, mean = now[:-1] - before, now / tokens
         margin = change[::2] - change[1::2]
         loss = -logsigmoid(BETA * margin).mean() - NLL * mean[:-1:2].mean() - WRITTEN * mean[-1]
         (loss / PACKS).backward()

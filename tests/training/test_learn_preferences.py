@@ -22,7 +22,7 @@ def test_a_text_sees_its_prompt_and_itself_alone() -> None:
 
 
 def test_a_draft_is_not_preferred_for_changing_less() -> None:
-    row = {"source": "下雨了运动会推迟", "code": 4, "likelihood": -1.0}
+    row = {"source": "下雨了运动会推迟", "code": 4}
     good, bad = {"accepted": 0.9, "overall": 2.0}, {"accepted": 0.1, "overall": 1.0}
     light, *bold = ({"paraphrase": text} for text in ("下雨了，运动会推迟", GOOD, BAD))
     drafts = [row | bold[0] | good, row | bold[1] | bad]

@@ -102,10 +102,8 @@ class PairEncoder:
     def _begin(self, batch: Sequence[Any], length: int) -> Any:
         from ctranslate2 import StorageView
 
-        ids, types = (
-            [row + [0] * (length - len(row)) for row in rows]
-            for rows in ([pair.ids for pair in batch], [pair.type_ids for pair in batch])
-        )
+        ids = [pair.ids + [0] * (length - len(pair)) for pair in batch]
+        types = [pair.type_ids + [0] * (length - len(pair)) for pair in batch]
         padded, known = np.array(ids, np.int32), np.array([len(pair) for pair in batch], np.int32)
         views = StorageView.from_array(padded), StorageView.from_array(known)
         return self._encoder.forward_batch(*views, token_type_ids=types)

@@ -138,10 +138,8 @@ def features(
 
 def cosines(words_a: Sequence[str], words_b: Sequence[str], table: VectorTable) -> np.ndarray:
     """Returns each word's cosine with each: float64, (words_a, words_b); 0 without a vector."""
-    a, b = (
-        np.array([vector_of(word, table) for word in words]).reshape(len(words), -1)
-        for words in (words_a, words_b)
-    )
+    found = ([vector_of(word, table) for word in words] for words in (words_a, words_b))
+    a, b = (np.array(own).reshape(len(own), -1) for own in found)
     return a @ b.T / kernels.UNIT**2
 
 

@@ -69,9 +69,7 @@ class BERTScore(ReferenceMetric):
             chunk = [side.slice(start, PAIRS_AT_ONCE) for side in (paraphrase, *references)]
             parts = [complete(chunk[0], other) for other in chunk[1:]]
             rows = np.concatenate([start + rows for rows, _ in parts])
-            ours, theirs = (
-                [text.strip() for _, sides in parts for text in sides[k]] for k in (0, 1)
-            )
+            ours, theirs = ([one.strip() for _, own in parts for one in own[k]] for k in (0, 1))
             np.fmax.at(scores, rows, score_texts(encoder, ours, theirs))
         return scores
 

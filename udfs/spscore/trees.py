@@ -130,10 +130,8 @@ def read_trees(models: list[str]) -> Tables:
 
 def _splits(tree: int, fields: dict[str, str]) -> list[Split]:
     """Returns the splits of one tree, from the fields of its block."""
-    left, right, feature, decision_type = (
-        [int(number) for number in fields.get(name, "").split()]
-        for name in ("left_child", "right_child", "split_feature", "decision_type")
-    )
+    names = ("left_child", "right_child", "split_feature", "decision_type")
+    left, right, feature, kinds = ([*map(int, fields.get(name, "").split())] for name in names)
     exact = np.array(fields.get("threshold", "").split(), float)
     with np.errstate(over="ignore"):
         rounded = exact.astype(np.float32)
@@ -145,7 +143,7 @@ def _splits(tree: int, fields: dict[str, str]) -> list[Split]:
     splits = []
     # Children come after their parents; a negative child ~k is leaf k.
     for node in reversed(range(len(left))):
-        kind = decision_type[node]
+        kind = kinds[node]
         missing = kind >> 2 & 3
         if kind & _CATEGORICAL or missing == _MISSING_ZERO:
             raise ValueError("categorical splits and zero as a missing value are not supported")

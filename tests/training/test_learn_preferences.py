@@ -29,12 +29,11 @@ def test_a_draft_is_not_preferred_for_changing_less() -> None:
     assert [own.texts for own in preferences(pd.DataFrame(drafts))] == [[GOOD, BAD]]
     assert preferences(pd.DataFrame([row | light | good, drafts[1]])) == []
     mended = [drafts[1] | {"corrected": "运动会推迟，因为下雨"}] * 3
-    one, other = sorted(preferences(pd.DataFrame(mended)), key=lambda own: -len(own.texts))
-    assert one.texts == ["运动会推迟，因为下雨", BAD] * 2
-    assert other.texts == one.texts[:2]
+    one, other = sorted((own.texts for own in preferences(pd.DataFrame(mended))), key=len)
+    assert other == 2 * one == ["运动会推迟，因为下雨", BAD] * 2
 
 
-def test_better_drafts_become_likelier_and_a_stop_changes_nothing(tmp_path, monkeypatch):
+def test_better_drafts_become_likelier_and_a_stop_changes_nothing(tmp_path, monkeypatch, capsys):
     base, adapter = tmp_path / "base", tmp_path / "adapter"
     model, _ = tiny_adapter(tmp_path, [GOOD, BAD, "下雨了运动会推迟"], monkeypatch)
     model.unload().save_pretrained(base)
@@ -59,6 +58,7 @@ def test_better_drafts_become_likelier_and_a_stop_changes_nothing(tmp_path, monk
         return load_file(tmp_path / name / "adapter_model.safetensors")
 
     whole = run("whole", 4)
+    assert "75% of 8 held" in capsys.readouterr().err  # nothing had changed in the first step
     run("parted", 2)
     for name, weights in run("parted", 4).items():
         assert torch.equal(weights, whole[name])

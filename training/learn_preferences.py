@@ -81,7 +81,7 @@ def learn(args: argparse.Namespace) -> None:
     if not packs or not pairs:
         raise ValueError("no draft is preferred to another, or there are no written pairs")
     steps = args.steps or -(-len(packs) // PACKS)
-    say(f"preferences of {len(preferred):,} sources in {len(packs):,} packs, {len(pairs):,} pairs")
+    say(f"{len(preferred):,} groups of preferences in {len(packs):,} packs, {len(pairs):,} pairs")
     saved, right = time.monotonic(), []
     for step in range(learner.resume(args.output) + 1, steps + 1):
         for k in range(step * PACKS - PACKS, step * PACKS):

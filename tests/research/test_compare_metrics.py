@@ -152,17 +152,6 @@ def test_a_mistake_is_one_line(folder, refused):
     assert not (folder / "out").exists()
 
 
-@pytest.mark.parametrize(
-    ("named", "said"),
-    [
-        ("spscore:tier=fulll", "spscore:tier=fulll: fulll: no such folder"),
-        ("pinc,bleu", "bleu: no set has a reference"),
-    ],
-)
-def test_a_named_metric_that_cannot_score_is_a_mistake(folder, refused, named, said):
-    refused(main, line_of(folder, "--sets", "labels", "--metrics", named), f"--metrics {said}")
-
-
 def test_a_set_that_the_encoder_learned_from_is_marked_and_cut_by_length(folder):
     """The row of tier full gets a mark, is not the best, and is not tested."""
     (folder / "graded.jsonl").rename(folder / "bq_para.dev.jsonl")

@@ -65,11 +65,8 @@ def test_what_is_under_way_is_answered_at_the_end(workers):
 
 def test_mistakes(monkeypatch, refused):
     refused(serve.main, ["--tier", "best"], "best")
-    refused(serve.main, ["--timeout", "-1"], "timeout")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         refused(serve.main, ["--tier", "core", "--port", taken.getsockname()[1]], "--port 0")
-    monkeypatch.setenv("GAIXIE_TOKENS", "abc")
-    refused(serve.main, [], "GAIXIE_TOKENS: entry 1")
     monkeypatch.setenv("GAIXIE_TOKENS", "me=short")
     assert "short" not in refused(serve.main, [], "me")
     monkeypatch.delenv("GAIXIE_TOKENS")

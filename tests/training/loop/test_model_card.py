@@ -78,10 +78,5 @@ def test_a_card_with_figures(output, tmp_path):
     assert "secret" not in text
 
 
-def test_mistakes(output, tmp_path, refused):
+def test_a_mistake(tmp_path, refused):
     refused(main, [tmp_path], str(tmp_path))
-    other = tmp_path / "evaluation"
-    other.mkdir()
-    result = {"systems": [{"name": "mt", "made_by": "column mt"}]}
-    (other / "evaluation.json").write_text(json.dumps(result))
-    refused(main, [output / "model", "--evaluation", other], "evaluation")

@@ -64,11 +64,11 @@ def test_what_is_under_way_is_answered_at_the_end(workers):
 
 
 def test_mistakes(monkeypatch, refused):
-    refused(serve.main, ["--tier", "best"], "best")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         refused(serve.main, ["--tier", "core", "--port", taken.getsockname()[1]], "--port 0")
-    monkeypatch.setenv("GAIXIE_TOKENS", "me=short")
-    assert "short" not in refused(serve.main, [], "me")
+    for tokens, named in (("abc", "GAIXIE_TOKENS: entry 1"), ("me=short", "me")):
+        monkeypatch.setenv("GAIXIE_TOKENS", tokens)
+        assert "short" not in refused(serve.main, [], named)
     monkeypatch.delenv("GAIXIE_TOKENS")
     monkeypatch.setenv("GAIXIE_TOKENS_FILE", "/none")
     refused(serve.main, [], "/none")
